@@ -1,0 +1,15 @@
+"""Differentiable ranking for PyTorch and Lightning.
+
+Three jobs with one vocabulary of scores, masks, losses and measures: relevance (order a query's documents), preference
+(order items for users from a log), attributes (order objects described by numbers), and exact structured prediction.
+"""
+
+from torchrank._lazy import lazy_names
+
+# The most used names, one a line, sorted; every other public name lives in its sub-package.
+_NAMES: dict[str, str] = {
+    "load": "torchrank.training.checkpoint",
+}
+__version__ = "0.1.0"
+__all__ = ["__version__", *sorted(_NAMES)]
+__getattr__, __dir__ = lazy_names(__name__, _NAMES)

@@ -1,0 +1,120 @@
+"""The ``torchrank`` command: Lightning's fit, validate, test and predict, and torchrank's own commands.
+
+A command is a plain typed function with a docstring, in a module of its own under ``torchrank.commands``; its
+parameters are the command's arguments. Nothing heavy is imported until a command runs.
+"""
+
+import inspect
+import re
+import sys
+from collections.abc import Callable, Sequence
+from difflib import get_close_matches
+from importlib import import_module
+from typing import Any, NoReturn, get_origin, get_type_hints
+
+from jsonargparse import ArgumentParser
+
+from torchrank.errors import TorchRankError
+
+# command (one or two words): (function, one line for the overview); one a line, sorted
+COMMANDS: dict[str, tuple[str, str]] = {}
+LIGHTNING = {
+    "fit": "train a model from a config",
+    "predict": "score with a trained model, write a run file and Parquet",
+    "test": "measure a trained model on the test part",
+    "validate": "measure a trained model on the validation part",
+}
+
+
+class Parser(ArgumentParser):
+    """An argument parser that takes no abbreviations and names the nearest option to a misspelt one."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **{**kwargs, "allow_abbrev": False})
+
+    def error(self, message: str, ex: Exception | None = None) -> NoReturn:
+        """End with the message, a hint where one fits, and exit status 2."""
+        super().error(message + nearest_option(message, list(self._option_string_actions)), ex)
+
+
+def nearest_option(message: str, options: Sequence[str]) -> str:
+    """Return a hint for the first unknown option or key that an error message names, or nothing."""
+    unknown = re.search(r"unrecognized arguments: (--[\w.+-]+)", message)
+    if unknown:
+        near = get_close_matches(unknown.group(1), options, n=1, cutoff=0.5)
+        return f"; did you mean {near[0]}?" if near else ""
+    return ""
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run the command line.
+
+    Args:
+        argv: the words after ``torchrank``; those of the process by default.
+    """
+    words = list(sys.argv[1:] if argv is None else argv)
+    if not words or words[0] in ("-h", "--help"):
+        print(_overview())
+        return
+    try:
+        _dispatch(words)
+    except TorchRankError as error:
+        sys.exit(f"torchrank: {error}")
+    except KeyboardInterrupt:
+        sys.exit("torchrank: interrupted")
+
+
+def _dispatch(words: list[str]) -> None:
+    if words[0] in LIGHTNING:
+        import_module("torchrank.training.lightning_cli").run(words)
+        return
+    for size in (2, 1):
+        name = " ".join(words[:size])
+        if name in COMMANDS:
+            module, _, function = COMMANDS[name][0].partition(":")
+            run_function(getattr(import_module(module), function), words[size:], prog=f"torchrank {name}")
+            return
+    group = [c for c in COMMANDS if c.split()[0] == words[0]]
+    if group:
+        sys.exit(f"torchrank {words[0]}: name one of {', '.join(c.split()[1] for c in group)}")
+    known = [*LIGHTNING, *dict.fromkeys(c.split()[0] for c in COMMANDS)]
+    near = get_close_matches(words[0], known, n=1)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    sys.exit(f"torchrank: there is no command {words[0]!r}{hint}\n\n{_overview()}")
+
+
+def run_function(function: Callable[..., None], words: Sequence[str], *, prog: str) -> None:
+    """Parse ``words`` by a function's signature and call it.
+
+    Parameters without a default are positional; ``list`` options may be repeated (``--higher a --higher b``);
+    ``bool`` options are flags.
+    """
+    parser = Parser(prog=prog, description=inspect.getdoc(function).split("\n")[0])  # type: ignore[union-attr]
+    parser.add_function_arguments(function, as_positional=True, fail_untyped=True)
+    arguments = parser.parse_args(_plain_words(function, words))
+    function(**parser.instantiate_classes(arguments).as_dict())
+
+
+def _plain_words(function: Callable[..., None], words: Sequence[str]) -> list[str]:
+    """Spell repeated list options and bare flags the way jsonargparse reads them."""
+    hints = get_type_hints(function)
+    lists = {f"--{n}" for n, t in hints.items() if get_origin(t) is list}
+    flags = {f"--{n}" for n, t in hints.items() if t is bool}
+    out = []
+    for i, word in enumerate(words):
+        following = words[i + 1] if i + 1 < len(words) else "--"
+        if word in flags and following not in ("true", "false"):
+            out.append(f"{word}=true")
+        elif word.partition("=")[0] in lists:
+            name, equals, value = word.partition("=")
+            out.append(f"{name}+{equals}{value}")
+        else:
+            out.append(word)
+    return out
+
+
+def _overview() -> str:
+    rows = {**LIGHTNING, **{name: text for name, (_, text) in COMMANDS.items()}}
+    width = max(map(len, rows))
+    lines = [f"  {name:<{width}}  {text}" for name, text in sorted(rows.items())]
+    return "usage: torchrank COMMAND [OPTION…]\n\n" + "\n".join(lines) + "\n\ntorchrank COMMAND --help says more."

@@ -1,0 +1,4 @@
+"""Scorers and models, every one an nn.Module."""
+
+# one name a line, sorted
+__all__: list[str] = []

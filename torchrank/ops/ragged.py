@@ -1,0 +1,62 @@
+"""Ragged lists (flat values and offsets) to padded batches and back."""
+
+import torch
+from torch import Tensor
+
+from torchrank.errors import ShapeError
+
+
+def ragged_to_padded(values: Tensor, offsets: Tensor) -> tuple[Tensor, Tensor]:
+    """Lay flat lists side by side.
+
+    Args:
+        values: ``(N, ...)``, the lists one after the other.
+        offsets: ``(B + 1,)`` integers; list b is ``values[offsets[b]:offsets[b + 1]]``.
+
+    Returns:
+        ``(B, L, ...)`` with zeros as padding, L the longest list, and the ``(B, L)`` boolean mask.
+
+    Raises:
+        ShapeError: offsets that do not start at 0, fall, or do not end at N.
+
+    Example:
+        >>> ragged_to_padded(torch.tensor([1, 2, 3]), torch.tensor([0, 1, 3]))
+        (tensor([[1, 0],
+                [2, 3]]), tensor([[ True, False],
+                [ True,  True]]))
+    """
+    lengths = offsets.diff()
+    if offsets.ndim != 1 or len(offsets) == 0 or int(offsets[0]) != 0 or int(offsets[-1]) != len(values):
+        raise ShapeError(f"offsets must run from 0 to the number of values, {len(values)}, got {offsets.tolist()[:8]}…")
+    if bool((lengths < 0).any()):
+        raise ShapeError("offsets must not fall")
+    longest = int(lengths.max()) if len(lengths) else 0
+    position = torch.arange(longest, device=values.device)
+    mask = position < lengths.to(values.device)[:, None]
+    padded = values.new_zeros(mask.shape + values.shape[1:])
+    padded[mask] = values
+    return padded, mask
+
+
+def padded_to_ragged(padded: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    """Undo :func:`ragged_to_padded`.
+
+    Args:
+        padded: ``(B, L, ...)``.
+        mask: ``(B, L)`` boolean.
+
+    Returns:
+        ``(N, ...)`` real values and ``(B + 1,)`` int64 offsets.
+
+    Raises:
+        ShapeError: the mask does not have the batch's shape.
+
+    Example:
+        >>> padded_to_ragged(torch.tensor([[1, 0], [2, 3]]), torch.tensor([[True, False], [True, True]]))
+        (tensor([1, 2, 3]), tensor([0, 1, 3]))
+    """
+    if padded.shape[:2] != mask.shape:
+        raise ShapeError(f"mask has shape {tuple(mask.shape)}, the batch {tuple(padded.shape[:2])}")
+    offsets = torch.zeros(len(mask) + 1, dtype=torch.int64, device=mask.device)
+    torch.cumsum(mask.sum(-1), 0, out=offsets[1:])
+    return padded[mask], offsets

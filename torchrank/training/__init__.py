@@ -1,0 +1,10 @@
+"""LightningModules and DataModules, and fitting that needs no Lightning; names load when first used."""
+
+from torchrank._lazy import lazy_names
+
+# one name a line, sorted
+_NAMES: dict[str, str] = {
+    "load": "torchrank.training.checkpoint",
+}
+__all__ = sorted(_NAMES)
+__getattr__, __dir__ = lazy_names(__name__, _NAMES)

@@ -1,0 +1,47 @@
+"""Rebuild a trained module from its checkpoint alone."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from torchrank.errors import DataError
+from torchrank.training.spec import build
+
+#: the key under which every torchrank LightningModule keeps its description in a checkpoint
+SPEC_KEY = "torchrank"
+
+
+def load(path: str | Path, *, map_location: str | torch.device = "cpu", trust: Sequence[str] = ()) -> Any:
+    """Rebuild the LightningModule a checkpoint was written by, weights included.
+
+    Needs neither the training data nor the command line. Nothing is unpickled but tensors and plain values
+    (``weights_only=True``), and only classes of torchrank, ``torch.nn`` and the packages in ``trust`` are built.
+
+    Args:
+        path: a checkpoint that a torchrank module wrote through Lightning.
+        map_location: the device to load to.
+        trust: further packages whose modules may be built, such as the one with your own scorer.
+
+    Returns:
+        the module, in evaluation mode.
+
+    Raises:
+        DataError: the file is not a checkpoint of a torchrank module.
+        TorchRankError: it names a class outside the trusted packages.
+    """
+    try:
+        saved = torch.load(path, map_location=map_location, weights_only=True)
+    except FileNotFoundError:
+        raise DataError(f"there is no checkpoint {path}") from None
+    except Exception as error:
+        raise DataError(f"{path} is not a checkpoint that loads safely: {str(error).splitlines()[0]}") from error
+    if not isinstance(saved, dict) or SPEC_KEY not in saved or "state_dict" not in saved:
+        raise DataError(f"{path} was not written by a torchrank module: it has no {SPEC_KEY!r} entry")
+    module = build(saved[SPEC_KEY], trust=trust)
+    try:
+        module.load_state_dict(saved["state_dict"])
+    except RuntimeError as error:
+        raise DataError(f"{path} holds weights of other shapes than its description says: {error}") from error
+    return module.to(map_location).eval()

@@ -1,0 +1,63 @@
+"""What the layers pass to each other: batch containers and the protocols that users' own classes meet."""
+
+from typing import NamedTuple, Protocol, runtime_checkable
+
+from torch import Tensor
+
+
+class ListBatch(NamedTuple):
+    """A padded batch of ``B`` lists of at most ``L`` documents with ``d`` features.
+
+    A named tuple, so that Lightning, ``torch.compile`` and pytree utilities move it as it is.
+
+    Attributes:
+        features: ``(B, L, d)``; what lies under the mask has no meaning.
+        relevance: ``(B, L)`` graded labels, 0 is not relevant; all zeros for unlabelled data.
+        mask: ``(B, L)`` boolean, True where a document is real.
+        lists: ``(B,)`` int64, each list's number in its dataset.
+        list_weights: ``(B,)`` weight of each list in the loss.
+    """
+
+    features: Tensor
+    relevance: Tensor
+    mask: Tensor
+    lists: Tensor
+    list_weights: Tensor
+
+
+@runtime_checkable
+class Scorer(Protocol):
+    """Scores the documents of lists: ``(B, L, d)`` features and ``(B, L)`` mask to ``(B, L)`` scores."""
+
+    def __call__(self, features: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Return one score a document; what lies under the mask has no meaning."""
+        ...
+
+
+@runtime_checkable
+class ListLoss(Protocol):
+    """A loss over lists, as every module of ``torchrank.losses`` for graded relevance is."""
+
+    def __call__(
+        self, scores: Tensor, relevance: Tensor, mask: Tensor | None = None, list_weights: Tensor | None = None
+    ) -> Tensor:
+        """Return the reduced loss."""
+        ...
+
+
+@runtime_checkable
+class InteractionScorer(Protocol):
+    """Scores users against items: two index tensors of one shape to scores of that shape."""
+
+    def __call__(self, users: Tensor, items: Tensor) -> Tensor:
+        """Return the score of each (user, item)."""
+        ...
+
+
+@runtime_checkable
+class PairLoss(Protocol):
+    """A loss over pairs of scores: the preferred item's, the other item's, and the pairs' weights."""
+
+    def __call__(self, positive: Tensor, negative: Tensor, weights: Tensor | None = None) -> Tensor:
+        """Return the reduced loss."""
+        ...
