@@ -1,0 +1,84 @@
+"""The command line around plain functions: flags, repeated lists, hints, and errors without a traceback."""
+
+from pathlib import Path
+
+import pytest
+
+from torchrank import cli
+from torchrank.errors import DataError
+
+
+def command(table: Path, *, higher: list[str] = [], rounds: int = 3, report: bool = False) -> None:  # noqa: B006
+    """Print what was given.
+
+    Args:
+        table: a positional path.
+        higher: a repeated option.
+        rounds: a number.
+        report: a flag.
+    """
+    if rounds == 0:
+        raise DataError("rounds=0: give at least 1")
+    print(table, higher, rounds, report)
+
+
+def run(*words):
+    cli.run_function(command, words, prog="torchrank command")
+
+
+def test_positional_lists_and_flags(capsys):
+    run("a.csv", "--higher", "x", "--rounds", "5", "--higher=y", "--report")
+    assert capsys.readouterr().out == "a.csv ['x', 'y'] 5 True\n"
+    run("a.csv", "--report", "false")
+    assert capsys.readouterr().out == "a.csv [] 3 False\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["a.csv", "--round", "5"], "did you mean --rounds?"),
+        (["a.csv", "--rounsd", "5"], "did you mean --rounds?"),
+        (["a.csv", "--hihger", "x"], "did you mean --higher?"),
+        (["a.csv", "--rounds", "many"], "rounds"),
+        ([], "table"),
+    ],
+)
+def test_a_wrong_option_is_named_with_the_nearest(words, said, capsys):
+    with pytest.raises(SystemExit) as ended:
+        run(*words)
+    assert ended.value.code == 2
+    assert said in capsys.readouterr().err
+
+
+def test_an_error_of_the_library_is_one_line(monkeypatch, capsys):
+    monkeypatch.setitem(cli.COMMANDS, "command", ("tests.test_cli:command", "a test"))
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["command", "a.csv", "--rounds", "0"])
+    assert ended.value.code == "torchrank: rounds=0: give at least 1"
+
+
+def test_the_overview_lists_every_command(capsys):
+    cli.main([])
+    shown = capsys.readouterr().out
+    for name in [*cli.LIGHTNING, *cli.COMMANDS]:
+        assert name in shown
+
+
+@pytest.mark.parametrize(("word", "near"), [("fitt", "'fit'"), ("valdate", "'validate'")])
+def test_a_misspelt_command_names_the_nearest(word, near):
+    with pytest.raises(SystemExit) as ended:
+        cli.main([word])
+    assert f"did you mean {near}" in str(ended.value.code)
+
+
+def test_every_command_exists_and_every_parameter_is_described():
+    import inspect
+    from importlib import import_module
+
+    for name, (target, line) in cli.COMMANDS.items():
+        module, _, function = target.partition(":")
+        found = getattr(import_module(module), function)
+        text = inspect.getdoc(found)
+        assert line, name
+        for parameter in inspect.signature(found).parameters:
+            assert f"{parameter}:" in text, f"torchrank {name}: {parameter} is not described"
