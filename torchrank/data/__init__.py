@@ -1,4 +1,12 @@
-"""Readers, datasets and seeded synthetic data."""
+"""Readers, datasets and seeded synthetic data; names load when first used."""
+
+from torchrank._lazy import lazy_names
 
 # one name a line, sorted
-__all__: list[str] = []
+_NAMES: dict[str, str] = {
+    "Blocks": "torchrank.data.blocks",
+    "InteractionLog": "torchrank.data.log",
+    "build_blocks": "torchrank.data.blocks",
+}
+__all__ = sorted(_NAMES)
+__getattr__, __dir__ = lazy_names(__name__, _NAMES)

@@ -1,0 +1,159 @@
+"""The four columns of a log, checked and turned into flat arrays."""
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from torchrank.data.tables import Table
+from torchrank.errors import DataError
+from torchrank.ops.logs import number_dense
+
+
+def read_ids(table: Table, name: str) -> tuple[NDArray[np.int32], NDArray[Any]]:
+    """Read a column of ids and number them by first appearance.
+
+    Integers of a narrow range are numbered by a table of that range, everything else by hashing.
+
+    Args:
+        table: where the column is.
+        name: the column; ids of any type.
+
+    Returns:
+        ``(N,)`` int32 numbers and the ids by number.
+
+    Raises:
+        DataError: an id is null or NaN, or of a type that cannot be an id.
+    """
+    column = _without_null(table, name, table.read(name))
+    if pa.types.is_floating(column.type):
+        _refuse_nan(table, name, column)
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if pa.types.is_integer(column.type) and len(column):
+        low, high = (bound.as_py() for bound in pc.min_max(column).values())
+        if high - low < 2 * len(column) + 65536 and high < 2**63:
+            return _number_by_table(column, low, high)
+    if pa.types.is_string_view(column.type):
+        column = column.cast(pa.large_string())
+    try:
+        encoded = column.dictionary_encode().unify_dictionaries()
+    except pa.ArrowNotImplementedError:
+        raise DataError(f"column {name!r} of {table.where} holds {column.type}, which cannot be an id") from None
+    if not encoded.num_chunks:
+        return np.empty(0, np.int32), np.empty(0, object)
+    codes = np.concatenate([chunk.indices.to_numpy() for chunk in encoded.chunks]).astype(np.int32, copy=False)
+    return codes, encoded.chunk(0).dictionary.to_numpy(zero_copy_only=False)
+
+
+def _number_by_table(column: pa.ChunkedArray, low: int, high: int) -> tuple[NDArray[np.int32], NDArray[Any]]:
+    codes = np.empty(len(column), np.int32)
+    table = np.full(high - low + 1, -1, np.int32)
+    found = row = 0
+    for chunk in column.chunks:
+        values = chunk.to_numpy()
+        values = values.astype(np.int64) if values.dtype == np.uint64 else values
+        found = number_dense(values, low, table, codes[row : row + len(values)], found)
+        row += len(values)
+    ids = np.empty(found, column.type.to_pandas_dtype())
+    slots = np.flatnonzero(table >= 0)
+    ids[table[slots]] = slots + low
+    return codes, ids
+
+
+def read_feedback(table: Table, name: str) -> NDArray[Any]:
+    """Read a column of numeric feedback.
+
+    Args:
+        table: where the column is.
+        name: the column: integers, floats or booleans.
+
+    Returns:
+        ``(N,)`` numbers, in the column's own precision.
+
+    Raises:
+        DataError: a value is null, NaN or not a number.
+    """
+    column = _without_null(table, name, table.read(name))
+    if table.is_text and pa.types.is_large_string(column.type):
+        column = _parse(table, name, column, "a number", lambda text: text.cast(pl.Float64, strict=False))
+    if pa.types.is_boolean(column.type):
+        column = column.cast(pa.uint8())
+    if pa.types.is_decimal(column.type):
+        column = column.cast(pa.float64())
+    if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
+        raise DataError(
+            f"column {name!r} of {table.where} holds {column.type}; feedback must be numbers, such as 0 and 1"
+        )
+    _refuse_nan(table, name, column)
+    values: NDArray[Any] = column.to_numpy()
+    return values
+
+
+def read_times(table: Table, name: str) -> NDArray[Any]:
+    """Read a column of times.
+
+    Args:
+        table: where the column is.
+        name: the column: integers, floats, dates or moments; in CSV also text that is a date or moment by ISO 8601.
+
+    Returns:
+        ``(N,)`` int64, float64 or datetime64[us].
+
+    Raises:
+        DataError: a value is null, NaN, or text or another type that has no order in time.
+    """
+    column = _without_null(table, name, table.read(name))
+    if table.is_text and pa.types.is_large_string(column.type):
+        column = _parse(table, name, column, "a number or a moment by ISO 8601", _moments)
+    if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
+        moments: NDArray[Any] = column.cast(pa.timestamp("us"), safe=False).to_numpy()
+        return moments
+    if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
+        raise DataError(
+            f"column {name!r} of {table.where} holds {column.type}; time must be numbers, dates or moments: parse text"
+            f" first, in polars with pl.col({name!r}).str.to_datetime()"
+        )
+    _refuse_nan(table, name, column)
+    numbers: NDArray[Any] = column.to_numpy()
+    return numbers.astype(np.int64 if pa.types.is_integer(column.type) else np.float64, copy=False)
+
+
+def _moments(text: pl.Series) -> pl.Series:
+    number = text.cast(pl.Float64, strict=False)
+    if not number.null_count():
+        return number
+    try:
+        return text.str.to_datetime(time_unit="us", strict=False)
+    except pl.exceptions.PolarsError:  # no format fits the first value
+        return number
+
+
+def _parse(table: Table, name: str, column: pa.ChunkedArray, what: str, read: Any) -> pa.ChunkedArray:
+    text = pl.Series(name, column)
+    values = read(text)
+    if values.null_count():
+        row = int(values.is_null().arg_max() or 0)
+        raise DataError(f"row {row + 1} of {table.where}: {name} {text[row]!r} is not {what}")
+    return pa.chunked_array([values.to_arrow()])
+
+
+def _without_null(table: Table, name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
+    if column.null_count:
+        row = pc.index(pc.is_null(column), True).as_py()
+        raise DataError(
+            f"column {name!r} of {table.where} has {column.null_count} null values, the first in row {row + 1};"
+            " drop or fill them"
+        )
+    return column
+
+
+def _refuse_nan(table: Table, name: str, column: pa.ChunkedArray) -> None:
+    if not pa.types.is_floating(column.type):
+        return
+    row = pc.index(pc.is_nan(column), True).as_py()
+    if row >= 0:
+        raise DataError(f"column {name!r} of {table.where} is NaN in row {row + 1}; drop or fill such rows")

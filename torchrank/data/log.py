@@ -1,0 +1,314 @@
+"""Logs of shown items: who saw what, when, and with what feedback, as flat arrays sorted by user and time."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from torchrank.data.columns import read_feedback, read_ids, read_times
+from torchrank.data.tables import Table, csv_table, frame_table, parquet_table, require_columns
+from torchrank.errors import DataError, TorchRankError, check_option
+from torchrank.ops.logs import in_order, last_of_each_item, order_rows, take_rows, user_offsets
+
+
+@dataclass(frozen=True, eq=False)
+class InteractionLog:
+    """Interactions sorted by user, then time, then their place in the original log.
+
+    Users and items are known by internal indices, given by first appearance in the original log; parts of a log keep
+    the whole log's indices. Make one with :meth:`from_frame`, :meth:`from_parquet` or :meth:`from_csv`.
+
+    Attributes:
+        users: ``(N,)`` int32 internal user indices.
+        items: ``(N,)`` int32 internal item indices.
+        preferred: ``(N,)`` boolean, True where the feedback reached ``positive_at``.
+        feedback: ``(N,)`` the feedback itself.
+        times: ``(N,)`` int64, float64 or datetime64.
+        offsets: ``(num_users + 1,)`` int64; user u's rows are ``offsets[u]:offsets[u + 1]``.
+        user_ids: ``(num_users,)`` original ids by internal index.
+        item_ids: ``(num_items,)`` original ids by internal index.
+
+    Example:
+        >>> import polars as pl
+        >>> rows = {"user": ["b", "a", "b"], "item": ["x", "x", "y"], "feedback": [5, 2, 4], "time": [3, 1, 2]}
+        >>> log = InteractionLog.from_frame(pl.DataFrame(rows), positive_at=4)
+        >>> log.user_ids.tolist(), log.users.tolist(), log.items.tolist(), log.preferred.tolist()
+        (['b', 'a'], [0, 0, 1], [1, 0, 0], [True, True, False])
+    """
+
+    users: NDArray[np.int32]
+    items: NDArray[np.int32]
+    preferred: NDArray[np.bool_]
+    feedback: NDArray[Any]
+    times: NDArray[Any]
+    offsets: NDArray[np.int64]
+    user_ids: NDArray[Any]
+    item_ids: NDArray[Any]
+
+    def __len__(self) -> int:
+        return len(self.users)
+
+    @property
+    def num_users(self) -> int:
+        """Users of the id space, those without a row here included."""
+        return len(self.user_ids)
+
+    @property
+    def num_items(self) -> int:
+        """Items of the id space, those without a row here included."""
+        return len(self.item_ids)
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        *,
+        positive_at: float,
+        user: str = "user",
+        item: str = "item",
+        feedback: str = "feedback",
+        time: str = "time",
+        duplicates: str = "keep",
+    ) -> Self:
+        """Make a log from a frame.
+
+        Args:
+            frame: a polars, pandas or pyarrow frame, or any other that narwhals reads; one row an interaction.
+            positive_at: an item is preferred where its feedback is at least this.
+            user: column of user ids, of any type.
+            item: column of item ids, of any type.
+            feedback: column of numbers.
+            time: column of numbers, dates or moments; rows of equal time keep their order.
+            duplicates: what becomes of a user's further rows of one item: ``"keep"`` keeps all, ``"last"`` keeps the
+                last in time, ``"error"`` refuses the log.
+
+        Returns:
+            the log.
+
+        Raises:
+            DataError: a column is missing or holds null, NaN or values of the wrong kind; there is no row;
+                a pair occurs twice and ``duplicates="error"``.
+            TorchRankError: an option has a bad value.
+
+        Example:
+            >>> import polars as pl
+            >>> rows = {"user": [7, 7, 9], "item": ["p", "q", "p"], "feedback": [1, 0, 1], "time": [5, 2, 3]}
+            >>> log = InteractionLog.from_frame(pl.DataFrame(rows), positive_at=1)
+            >>> log.user_ids[log.users].tolist(), log.item_ids[log.items].tolist()
+            ([7, 7, 9], ['q', 'p', 'p'])
+        """
+        columns = {"user": user, "item": item, "feedback": feedback, "time": time}
+        return cls._from_table(frame_table(frame), columns, positive_at=positive_at, duplicates=duplicates)
+
+    @classmethod
+    def from_parquet(
+        cls,
+        path: str | Path,
+        *,
+        positive_at: float,
+        user: str = "user",
+        item: str = "item",
+        feedback: str = "feedback",
+        time: str = "time",
+        duplicates: str = "keep",
+    ) -> Self:
+        """Make a log from a Parquet file or a folder of Parquet files, hive partitions included.
+
+        Args:
+            path: the file, or the folder, whose files follow each other in the order of their names.
+            positive_at: see :meth:`from_frame`, like every other option.
+            user: column of user ids.
+            item: column of item ids.
+            feedback: column of numbers.
+            time: column of numbers, dates or moments.
+            duplicates: ``"keep"``, ``"last"`` or ``"error"``.
+
+        Returns:
+            the log.
+
+        Raises:
+            DataError: as :meth:`from_frame`, or the path is not Parquet.
+        """
+        columns = {"user": user, "item": item, "feedback": feedback, "time": time}
+        return cls._from_table(parquet_table(path), columns, positive_at=positive_at, duplicates=duplicates)
+
+    @classmethod
+    def from_csv(
+        cls,
+        path: str | Path,
+        *,
+        positive_at: float,
+        user: str = "user",
+        item: str = "item",
+        feedback: str = "feedback",
+        time: str = "time",
+        duplicates: str = "keep",
+        separator: str = ",",
+    ) -> Self:
+        """Make a log from a CSV file with a header line, compressed or not.
+
+        Args:
+            path: the file.
+            positive_at: see :meth:`from_frame`, like every other option.
+            user: column of user ids; integers where all of them are, else text.
+            item: column of item ids, likewise.
+            feedback: column of numbers.
+            time: column of numbers, or of dates or moments by ISO 8601.
+            duplicates: ``"keep"``, ``"last"`` or ``"error"``.
+            separator: one character between values.
+
+        Returns:
+            the log.
+
+        Raises:
+            DataError: as :meth:`from_frame`, or the path is not CSV.
+        """
+        columns = {"user": user, "item": item, "feedback": feedback, "time": time}
+        table = csv_table(path, separator=separator)
+        return cls._from_table(table, columns, positive_at=positive_at, duplicates=duplicates)
+
+    @classmethod
+    def _from_table(cls, table: Table, columns: dict[str, str], *, positive_at: float, duplicates: str) -> Self:
+        check_option("duplicates", duplicates, ["keep", "last", "error"])
+        if not np.isfinite(positive_at):
+            raise TorchRankError(f"positive_at={positive_at!r}; give the least feedback that counts as preferred")
+        require_columns(table, columns)
+        users, user_ids = read_ids(table, columns["user"])
+        if not len(users):
+            raise DataError(f"{table.where} has no rows; a log needs at least one interaction")
+        items, item_ids = read_ids(table, columns["item"])
+        times = read_times(table, columns["time"])
+        feedback = read_feedback(table, columns["feedback"])
+        offsets = user_offsets(users, len(user_ids))
+        keys = times.view(np.int64) if times.dtype.kind == "M" else times
+        if not in_order(users, keys):
+            order = np.empty(len(users), np.int32 if len(users) < 2**31 else np.int64)
+            order_rows(users, keys, offsets, order)
+            users = np.repeat(np.arange(len(user_ids), dtype=np.int32), np.diff(offsets))
+            items, feedback = take_rows(items, order), take_rows(feedback, order)
+            times = take_rows(keys, order).view(times.dtype)
+        log = cls(users, items, feedback >= positive_at, feedback, times, offsets, user_ids, item_ids)
+        return log if duplicates == "keep" else log._without_duplicates(duplicates, table.where)
+
+    def _without_duplicates(self, policy: str, where: str) -> Self:
+        keep, repeated = last_of_each_item(self.items, self.offsets, self.num_items)
+        if repeated < 0:
+            return self
+        if policy == "error":
+            user, item = self.user_ids[self.users[repeated]], self.item_ids[self.items[repeated]]
+            raise DataError(
+                f"{where} has {int((~keep).sum())} repeated pairs, the first user {user!r} with item {item!r}; pass"
+                ' duplicates="last" to keep the last in time or "keep" to keep all'
+            )
+        return self.where(keep)
+
+    def where(self, keep: NDArray[np.bool_]) -> Self:
+        """Take the rows for which ``keep`` is True, in the same id space.
+
+        Args:
+            keep: ``(N,)`` boolean.
+
+        Returns:
+            the part of the log.
+
+        Raises:
+            DataError: ``keep`` does not have one value a row.
+        """
+        if keep.shape != self.users.shape or keep.dtype != np.bool_:
+            raise DataError(f"keep has shape {keep.shape} and dtype {keep.dtype}; give {len(self)} booleans")
+        kept_before = np.zeros(len(self) + 1, np.int64)
+        np.cumsum(keep, out=kept_before[1:])
+        return replace(
+            self,
+            users=self.users[keep],
+            items=self.items[keep],
+            preferred=self.preferred[keep],
+            feedback=self.feedback[keep],
+            times=self.times[keep],
+            offsets=kept_before[self.offsets],
+        )
+
+    def split_per_user(self, *, train: float = 0.8) -> tuple[Self, Self]:
+        """Split every user's interactions in time.
+
+        Args:
+            train: share of each user's rows in the first part: the first int(train · n) of n.
+
+        Returns:
+            the train and the test part, which share this log's id space.
+
+        Raises:
+            TorchRankError: ``train`` is not between 0 and 1.
+
+        Example:
+            >>> import polars as pl
+            >>> frame = pl.DataFrame({"user": [1] * 5, "item": range(5), "feedback": [1.0] * 5, "time": range(5)})
+            >>> [len(part) for part in InteractionLog.from_frame(frame, positive_at=1).split_per_user(train=0.8)]
+            [4, 1]
+        """
+        if not 0 < train < 1:
+            raise TorchRankError(f"train={train!r}; give a share between 0 and 1")
+        sizes = np.diff(self.offsets)
+        cut = self.offsets[:-1] + (train * sizes).astype(np.int64)
+        first = np.arange(len(self)) < np.repeat(cut, sizes)
+        return self.where(first), self.where(~first)
+
+    def split_by_time(self, at: Any) -> tuple[Self, Self]:
+        """Split all interactions at one moment.
+
+        Args:
+            at: the first time of the test part; a number, or a datetime where the log's times are.
+
+        Returns:
+            the rows before ``at`` and the rows from then on, which share this log's id space.
+
+        Raises:
+            TorchRankError: ``at`` does not compare with the log's times.
+
+        Example:
+            >>> import polars as pl
+            >>> frame = pl.DataFrame({"user": [1, 2, 1], "item": range(3), "feedback": [1.0] * 3, "time": [10, 20, 30]})
+            >>> [len(part) for part in InteractionLog.from_frame(frame, positive_at=1).split_by_time(20)]
+            [1, 2]
+        """
+        moments = self.times.dtype.kind == "M"
+        try:
+            moment = np.datetime64(at).astype("datetime64[us]") if moments else float(at)
+        except (TypeError, ValueError):
+            moment = None
+        if moment is None or bool(np.isnan(moment) if not moments else np.isnat(moment)):
+            raise TorchRankError(f"at={at!r}; the log's times are {'dates or moments' if moments else 'numbers'}")
+        before = self.times < moment
+        return self.where(before), self.where(~before)
+
+    def user_index(self, ids: Any) -> NDArray[np.int64]:
+        """Look up users by their original ids.
+
+        Args:
+            ids: a sequence, array or series of original ids.
+
+        Returns:
+            internal indices, -1 where the log does not know the id.
+
+        Raises:
+            DataError: ids of another type than the log's.
+        """
+        return _look_up(self.user_ids, ids, "user")
+
+    def item_index(self, ids: Any) -> NDArray[np.int64]:
+        """Look up items by their original ids, as :meth:`user_index` does users."""
+        return _look_up(self.item_ids, ids, "item")
+
+
+def _look_up(known: NDArray[Any], ids: Any, what: str) -> NDArray[np.int64]:
+    table = pa.array(known)
+    try:
+        wanted = pa.array(ids, from_pandas=True).cast(table.type)
+        found = pc.index_in(wanted, value_set=table)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+        raise DataError(f"the log's {what} ids are {table.type}; the ids asked for are not: {error}") from None
+    return np.asarray(found.fill_null(-1).to_numpy(zero_copy_only=False), np.int64)
