@@ -5,6 +5,7 @@ from torchrank._lazy import lazy_names
 # one name a line, sorted
 _NAMES: dict[str, str] = {
     "Blocks": "torchrank.data.blocks",
+    "Catalogue": "torchrank.data.catalogue",
     "InteractionLog": "torchrank.data.log",
     "build_blocks": "torchrank.data.blocks",
 }

@@ -5,11 +5,10 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from torchrank.data.columns import read_feedback, read_ids, read_times
+from torchrank.data.ids import look_up_ids
 from torchrank.data.tables import Table, csv_table, frame_table, parquet_table, require_columns
 from torchrank.errors import DataError, TorchRankError, check_option
 from torchrank.ops.logs import in_order, last_of_each_item, order_rows, take_rows, user_offsets
@@ -297,18 +296,8 @@ class InteractionLog:
         Raises:
             DataError: ids of another type than the log's.
         """
-        return _look_up(self.user_ids, ids, "user")
+        return look_up_ids(self.user_ids, ids, "user")
 
     def item_index(self, ids: Any) -> NDArray[np.int64]:
         """Look up items by their original ids, as :meth:`user_index` does users."""
-        return _look_up(self.item_ids, ids, "item")
-
-
-def _look_up(known: NDArray[Any], ids: Any, what: str) -> NDArray[np.int64]:
-    table = pa.array(known)
-    try:
-        wanted = pa.array(ids, from_pandas=True).cast(table.type)
-        found = pc.index_in(wanted, value_set=table)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
-        raise DataError(f"the log's {what} ids are {table.type}; the ids asked for are not: {error}") from None
-    return np.asarray(found.fill_null(-1).to_numpy(zero_copy_only=False), np.int64)
+        return look_up_ids(self.item_ids, ids, "item")

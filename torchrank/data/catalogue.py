@@ -1,0 +1,100 @@
+"""What recommending needs besides a model: original ids, what every user has seen, and the feedback of every item."""
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from torchrank.data.ids import ids_from_plain, ids_to_plain, look_up_ids
+from torchrank.data.log import InteractionLog
+
+
+@dataclass(frozen=True, eq=False)
+class Catalogue:
+    """The users and items of a training log, small enough to travel in a checkpoint.
+
+    Attributes:
+        user_ids: ``(num_users,)`` original ids by internal index.
+        item_ids: ``(num_items,)`` original ids by internal index.
+        offsets: ``(num_users + 1,)`` int64; user u has seen ``items[offsets[u]:offsets[u + 1]]``.
+        items: ``(N,)`` int32 internal item indices.
+        positives: ``(num_items,)`` int64, how often an item was preferred.
+        shown: ``(num_items,)`` int64, how often it was shown; 0 for an item that only another part of the log has.
+
+    Example:
+        >>> import polars as pl
+        >>> rows = {"user": ["b", "a", "b"], "item": ["x", "x", "y"], "feedback": [1, 0, 1], "time": [3, 1, 2]}
+        >>> catalogue = Catalogue.from_log(InteractionLog.from_frame(pl.DataFrame(rows), positive_at=1))
+        >>> catalogue.positives.tolist(), catalogue.shown.tolist(), catalogue.seen(np.array([1, 0]))
+        ([1, 1], [2, 1], (array([0, 1, 1]), array([0, 1, 0])))
+    """
+
+    user_ids: NDArray[Any]
+    item_ids: NDArray[Any]
+    offsets: NDArray[np.int64]
+    items: NDArray[np.int32]
+    positives: NDArray[np.int64]
+    shown: NDArray[np.int64]
+
+    @property
+    def num_users(self) -> int:
+        """Users of the id space."""
+        return len(self.user_ids)
+
+    @property
+    def num_items(self) -> int:
+        """Items of the id space."""
+        return len(self.item_ids)
+
+    @classmethod
+    def from_log(cls, log: InteractionLog) -> Self:
+        """Take what a catalogue holds from a training log.
+
+        Args:
+            log: the part that a model was trained on.
+
+        Returns:
+            the catalogue; it shares the log's arrays.
+        """
+        positives = np.bincount(log.items[log.preferred], minlength=log.num_items)
+        shown = np.bincount(log.items, minlength=log.num_items)
+        return cls(log.user_ids, log.item_ids, log.offsets, log.items, positives, shown)
+
+    def user_index(self, ids: Any) -> NDArray[np.int64]:
+        """Look up users by original id; -1 for an unknown one (DataError for ids of another type)."""
+        return look_up_ids(self.user_ids, ids, "user")
+
+    def item_index(self, ids: Any) -> NDArray[np.int64]:
+        """Look up items by original id; -1 for an unknown one (DataError for ids of another type)."""
+        return look_up_ids(self.item_ids, ids, "item")
+
+    def seen(self, users: NDArray[np.integer]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return what users have seen as pairs.
+
+        Args:
+            users: ``(B,)`` internal indices.
+
+        Returns:
+            ``(P,)`` places in ``users`` and ``(P,)`` internal item indices.
+        """
+        sizes = self.offsets[users + 1] - self.offsets[users]
+        rows = np.repeat(np.arange(len(users)), sizes)
+        within = np.arange(len(rows)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        return rows, self.items[np.repeat(self.offsets[users], sizes) + within].astype(np.int64)
+
+    def state(self) -> dict[str, Any]:
+        """Return tensors and plain values only, which ``torch.load(…, weights_only=True)`` reads.
+
+        Raises:
+            DataError: ids that are neither numbers, moments nor strings.
+        """
+        arrays = {name: torch.from_numpy(getattr(self, name)) for name in ("offsets", "items", "positives", "shown")}
+        return {"user_ids": ids_to_plain(self.user_ids), "item_ids": ids_to_plain(self.item_ids), **arrays}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Self:
+        """Undo :meth:`state`."""
+        arrays = {name: state[name].cpu().numpy() for name in ("offsets", "items", "positives", "shown")}
+        return cls(ids_from_plain(state["user_ids"]), ids_from_plain(state["item_ids"]), **arrays)
