@@ -8,6 +8,7 @@ _NAMES: dict[str, str] = {
     "Catalogue": "torchrank.data.catalogue",
     "InteractionLog": "torchrank.data.log",
     "build_blocks": "torchrank.data.blocks",
+    "make_interactions": "torchrank.data.synthetic_log",
 }
 __all__ = sorted(_NAMES)
 __getattr__, __dir__ = lazy_names(__name__, _NAMES)
