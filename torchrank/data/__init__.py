@@ -7,8 +7,15 @@ _NAMES: dict[str, str] = {
     "Blocks": "torchrank.data.blocks",
     "Catalogue": "torchrank.data.catalogue",
     "InteractionLog": "torchrank.data.log",
+    "QueryDataset": "torchrank.data.queries",
+    "QueryList": "torchrank.data.queries",
+    "SyntheticQueries": "torchrank.data.synthetic_queries",
     "build_blocks": "torchrank.data.blocks",
+    "concat_queries": "torchrank.data.queries",
     "make_interactions": "torchrank.data.synthetic_log",
+    "make_queries": "torchrank.data.synthetic_queries",
+    "normalize_queries": "torchrank.data.normalization",
+    "read_letor": "torchrank.data.letor",
 }
 __all__ = sorted(_NAMES)
 __getattr__, __dir__ = lazy_names(__name__, _NAMES)

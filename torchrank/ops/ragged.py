@@ -60,3 +60,49 @@ def padded_to_ragged(padded: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
     offsets = torch.zeros(len(mask) + 1, dtype=torch.int64, device=mask.device)
     torch.cumsum(mask.sum(-1), 0, out=offsets[1:])
     return padded[mask], offsets
+
+
+def ragged_index(offsets: Tensor, lists: Tensor, *, longest: int) -> tuple[Tensor, Tensor]:
+    """Where the documents of chosen lists lie, laid out as a padded batch.
+
+    Args:
+        offsets: ``(Q + 1,)`` int64; list q is documents ``offsets[q]`` to ``offsets[q + 1]``.
+        lists: ``(B,)`` int64, the chosen lists, on the device of ``offsets``; repeats are allowed.
+        longest: width L of the batch, at least the longest chosen list. The caller gives it, so that nothing waits for
+            a device.
+
+    Returns:
+        ``(B, L)`` int64 document numbers, the list's first document where there is none left, and the ``(B, L)``
+        boolean mask.
+
+    Example:
+        >>> ragged_index(torch.tensor([0, 2, 3]), torch.tensor([1, 0]), longest=2)
+        (tensor([[2, 2],
+                [0, 1]]), tensor([[ True, False],
+                [ True,  True]]))
+    """
+    start = offsets[lists][:, None]
+    position = torch.arange(longest, device=offsets.device)
+    mask = position < offsets[lists + 1][:, None] - start
+    return torch.where(mask, start + position, start), mask
+
+
+def ragged_take(offsets: Tensor, lists: Tensor) -> tuple[Tensor, Tensor]:
+    """Where the documents of chosen lists lie, one list after the other, and the chosen lists' own offsets.
+
+    Args:
+        offsets: ``(Q + 1,)`` int64.
+        lists: ``(B,)`` int64, the chosen lists in the order wanted; repeats are allowed.
+
+    Returns:
+        ``(M,)`` int64 document numbers and ``(B + 1,)`` int64 offsets.
+
+    Example:
+        >>> ragged_take(torch.tensor([0, 2, 3]), torch.tensor([1, 0]))
+        (tensor([2, 0, 1]), tensor([0, 1, 3]))
+    """
+    lengths = offsets.diff()[lists]
+    taken = torch.zeros(len(lists) + 1, dtype=torch.int64, device=offsets.device)
+    torch.cumsum(lengths, 0, out=taken[1:])
+    shift = torch.repeat_interleave(offsets[lists] - taken[:-1], lengths)
+    return torch.arange(len(shift), device=offsets.device) + shift, taken
