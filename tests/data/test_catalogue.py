@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from torchrank.data import Catalogue, InteractionLog
-from torchrank.data.ids import ids_from_plain, ids_to_plain
+from torchrank.data.catalogue import ids_from_plain, ids_to_plain
 from torchrank.errors import DataError
 
 

@@ -7,8 +7,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from torchrank.data.ids import ids_from_plain, ids_to_plain, look_up_ids
+from torchrank.data.ids import look_up_ids
 from torchrank.data.log import InteractionLog
+from torchrank.errors import DataError
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,3 +99,48 @@ class Catalogue:
         """Undo :meth:`state`."""
         arrays = {name: state[name].cpu().numpy() for name in ("offsets", "items", "positives", "shown")}
         return cls(ids_from_plain(state["user_ids"]), ids_from_plain(state["item_ids"]), **arrays)
+
+
+def ids_to_plain(ids: NDArray[Any]) -> dict[str, Any]:
+    """Turn ids into tensors and plain values.
+
+    Args:
+        ids: ``(M,)``.
+
+    Returns:
+        what :func:`ids_from_plain` reads.
+
+    Raises:
+        DataError: ids that are neither numbers, moments nor strings.
+    """
+    if ids.dtype.kind == "O":
+        values = ids.tolist()
+        if not all(isinstance(value, str) for value in values):
+            raise DataError(f"ids such as {values[0]!r} cannot be kept in a checkpoint; make them strings or integers")
+        return {"dtype": "object", "values": values}
+    wide = (
+        ids.view(np.int64) if ids.dtype.kind == "M" else ids.astype(np.float64 if ids.dtype.kind == "f" else np.int64)
+    )
+    return {"dtype": ids.dtype.str, "values": torch.from_numpy(wide.copy())}
+
+
+def ids_from_plain(plain: dict[str, Any]) -> NDArray[Any]:
+    """Undo :func:`ids_to_plain`.
+
+    Args:
+        plain: what it returned.
+
+    Returns:
+        ``(M,)`` ids.
+
+    Example:
+        >>> ids_from_plain(ids_to_plain(np.array(["b", "a"], object)))
+        array(['b', 'a'], dtype=object)
+    """
+    if plain["dtype"] == "object":
+        ids = np.empty(len(plain["values"]), object)
+        ids[:] = plain["values"]
+        return ids
+    dtype = np.dtype(plain["dtype"])
+    values: NDArray[Any] = plain["values"].cpu().numpy()
+    return values.view(dtype) if dtype.kind == "M" else values.astype(dtype)

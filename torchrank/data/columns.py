@@ -3,7 +3,6 @@
 from typing import Any
 
 import numpy as np
-import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
@@ -78,8 +77,8 @@ def read_feedback(table: Table, name: str) -> NDArray[Any]:
         DataError: a value is null, NaN or not a number.
     """
     column = _without_null(table, name, table.read(name))
-    if table.is_text and pa.types.is_large_string(column.type):
-        column = _parse(table, name, column, "a number", lambda text: text.cast(pl.Float64, strict=False))
+    if table.numbers and pa.types.is_large_string(column.type):
+        column = table.numbers(name, column)
     if pa.types.is_boolean(column.type):
         column = column.cast(pa.uint8())
     if pa.types.is_decimal(column.type):
@@ -89,7 +88,16 @@ def read_feedback(table: Table, name: str) -> NDArray[Any]:
             f"column {name!r} of {table.where} holds {column.type}; feedback must be numbers, such as 0 and 1"
         )
     _refuse_nan(table, name, column)
-    values: NDArray[Any] = column.to_numpy()
+    return _own(column, np.dtype(column.type.to_pandas_dtype()))
+
+
+def _own(column: pa.ChunkedArray, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Copy a column into an array of its own, which outlives Arrow's memory and may be written to."""
+    values = np.empty(len(column), dtype)
+    row = 0
+    for chunk in column.chunks:
+        values[row : row + len(chunk)] = chunk.to_numpy(zero_copy_only=False)
+        row += len(chunk)
     return values
 
 
@@ -107,38 +115,17 @@ def read_times(table: Table, name: str) -> NDArray[Any]:
         DataError: a value is null, NaN, or text or another type that has no order in time.
     """
     column = _without_null(table, name, table.read(name))
-    if table.is_text and pa.types.is_large_string(column.type):
-        column = _parse(table, name, column, "a number or a moment by ISO 8601", _moments)
+    if table.moments and pa.types.is_large_string(column.type):
+        column = table.moments(name, column)
     if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
-        moments: NDArray[Any] = column.cast(pa.timestamp("us"), safe=False).to_numpy()
-        return moments
+        return _own(column.cast(pa.timestamp("us"), safe=False), np.dtype("datetime64[us]"))
     if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
         raise DataError(
             f"column {name!r} of {table.where} holds {column.type}; time must be numbers, dates or moments: parse text"
             f" first, in polars with pl.col({name!r}).str.to_datetime()"
         )
     _refuse_nan(table, name, column)
-    numbers: NDArray[Any] = column.to_numpy()
-    return numbers.astype(np.int64 if pa.types.is_integer(column.type) else np.float64, copy=False)
-
-
-def _moments(text: pl.Series) -> pl.Series:
-    number = text.cast(pl.Float64, strict=False)
-    if not number.null_count():
-        return number
-    try:
-        return text.str.to_datetime(time_unit="us", strict=False)
-    except pl.exceptions.PolarsError:  # no format fits the first value
-        return number
-
-
-def _parse(table: Table, name: str, column: pa.ChunkedArray, what: str, read: Any) -> pa.ChunkedArray:
-    text = pl.Series(name, column)
-    values = read(text)
-    if values.null_count():
-        row = int(values.is_null().arg_max() or 0)
-        raise DataError(f"row {row + 1} of {table.where}: {name} {text[row]!r} is not {what}")
-    return pa.chunked_array([values.to_arrow()])
+    return _own(column, np.dtype(np.int64 if pa.types.is_integer(column.type) else np.float64))
 
 
 def _without_null(table: Table, name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:

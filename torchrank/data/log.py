@@ -2,16 +2,19 @@
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from torchrank.data.columns import read_feedback, read_ids, read_times
 from torchrank.data.ids import look_up_ids
-from torchrank.data.tables import Table, csv_table, frame_table, parquet_table, require_columns
+from torchrank.data.tables import Table, frame_table, parquet_table, require_columns
 from torchrank.errors import DataError, TorchRankError, check_option
-from torchrank.ops.logs import in_order, last_of_each_item, order_rows, take_rows, user_offsets
+from torchrank.ops.logs import in_order, last_of_each_item, sort_rows, take_ranges, user_offsets
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,6 +169,8 @@ class InteractionLog:
         Raises:
             DataError: as :meth:`from_frame`, or the path is not CSV.
         """
+        from torchrank.data.csv_tables import csv_table  # polars, which Parquet does without
+
         columns = {"user": user, "item": item, "feedback": feedback, "time": time}
         table = csv_table(path, separator=separator)
         return cls._from_table(table, columns, positive_at=positive_at, duplicates=duplicates)
@@ -176,20 +181,17 @@ class InteractionLog:
         if not np.isfinite(positive_at):
             raise TorchRankError(f"positive_at={positive_at!r}; give the least feedback that counts as preferred")
         require_columns(table, columns)
-        users, user_ids = read_ids(table, columns["user"])
+        users, user_ids = _released(read_ids(table, columns["user"]))
         if not len(users):
             raise DataError(f"{table.where} has no rows; a log needs at least one interaction")
-        items, item_ids = read_ids(table, columns["item"])
-        times = read_times(table, columns["time"])
-        feedback = read_feedback(table, columns["feedback"])
+        items, item_ids = _released(read_ids(table, columns["item"]))
+        times = _released(read_times(table, columns["time"]))
+        feedback = _released(read_feedback(table, columns["feedback"]))
         offsets = user_offsets(users, len(user_ids))
         keys = times.view(np.int64) if times.dtype.kind == "M" else times
         if not in_order(users, keys):
-            order = np.empty(len(users), np.int32 if len(users) < 2**31 else np.int64)
-            order_rows(users, keys, offsets, order)
-            users = np.repeat(np.arange(len(user_ids), dtype=np.int32), np.diff(offsets))
-            items, feedback = take_rows(items, order), take_rows(feedback, order)
-            times = take_rows(keys, order).view(times.dtype)
+            items, feedback, keys = sort_rows(users, items, feedback, keys, offsets)
+            times = keys.view(times.dtype)
         log = cls(users, items, feedback >= positive_at, feedback, times, offsets, user_ids, item_ids)
         return log if duplicates == "keep" else log._without_duplicates(duplicates, table.where)
 
@@ -219,16 +221,32 @@ class InteractionLog:
         """
         if keep.shape != self.users.shape or keep.dtype != np.bool_:
             raise DataError(f"keep has shape {keep.shape} and dtype {keep.dtype}; give {len(self)} booleans")
-        kept_before = np.zeros(len(self) + 1, np.int64)
-        np.cumsum(keep, out=kept_before[1:])
+        users = self.users[keep]
         return replace(
             self,
-            users=self.users[keep],
+            users=users,
             items=self.items[keep],
             preferred=self.preferred[keep],
             feedback=self.feedback[keep],
             times=self.times[keep],
-            offsets=kept_before[self.offsets],
+            offsets=user_offsets(users, self.num_users),
+        )
+
+    def _ranges(self, starts: NDArray[np.int64], stops: NDArray[np.int64]) -> Self:
+        """Take each user's rows from ``starts[u]`` to ``stops[u]``."""
+        sizes = stops - starts
+        offsets = np.zeros(len(sizes) + 1, np.int64)
+        np.cumsum(sizes, out=offsets[1:])
+        total = int(offsets[-1])
+        keys = self.times.view(np.int64) if self.times.dtype.kind == "M" else self.times
+        return replace(
+            self,
+            users=np.repeat(np.arange(self.num_users, dtype=np.int32), sizes),
+            items=take_ranges(self.items, starts, stops, total),
+            preferred=take_ranges(self.preferred, starts, stops, total),
+            feedback=take_ranges(self.feedback, starts, stops, total),
+            times=take_ranges(keys, starts, stops, total).view(self.times.dtype),
+            offsets=offsets,
         )
 
     def split_per_user(self, *, train: float = 0.8) -> tuple[Self, Self]:
@@ -251,10 +269,8 @@ class InteractionLog:
         """
         if not 0 < train < 1:
             raise TorchRankError(f"train={train!r}; give a share between 0 and 1")
-        sizes = np.diff(self.offsets)
-        cut = self.offsets[:-1] + (train * sizes).astype(np.int64)
-        first = np.arange(len(self)) < np.repeat(cut, sizes)
-        return self.where(first), self.where(~first)
+        cut = self.offsets[:-1] + (train * np.diff(self.offsets)).astype(np.int64)
+        return self._ranges(self.offsets[:-1], cut), self._ranges(cut, self.offsets[1:])
 
     def split_by_time(self, at: Any) -> tuple[Self, Self]:
         """Split all interactions at one moment.
@@ -301,3 +317,9 @@ class InteractionLog:
     def item_index(self, ids: Any) -> NDArray[np.int64]:
         """Look up items by their original ids, as :meth:`user_index` does users."""
         return look_up_ids(self.item_ids, ids, "item")
+
+
+def _released(values: _T) -> _T:
+    """Hand what Arrow keeps of the last column back to the system before the next is read."""
+    pa.default_memory_pool().release_unused()
+    return values

@@ -1,13 +1,12 @@
-"""Tables column by column, from frames, Parquet and CSV, so that a large log is never held twice."""
+"""Tables column by column, from frames and Parquet, so that a large log is never held twice."""
 
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import narwhals as nw
-import polars as pl
 import pyarrow as pa
-import pyarrow.dataset as pads
+import pyarrow.parquet as pq
 
 from torchrank.errors import DataError
 
@@ -19,13 +18,15 @@ class Table(NamedTuple):
         where: what to call it in a message.
         names: the columns there are.
         read: a column's name to its values.
-        is_text: whether numbers and moments may come as text, as in CSV.
+        numbers: turns a column that comes as text into numbers, where the source is text, as CSV is; None elsewhere.
+        moments: the same for numbers or moments.
     """
 
     where: str
     names: list[str]
     read: Callable[[str], pa.ChunkedArray]
-    is_text: bool = False
+    numbers: Callable[[str, pa.ChunkedArray], pa.ChunkedArray] | None = None
+    moments: Callable[[str, pa.ChunkedArray], pa.ChunkedArray] | None = None
 
 
 def require_columns(table: Table, wanted: dict[str, str]) -> None:
@@ -92,73 +93,28 @@ def parquet_table(path: str | Path) -> Table:
     if not Path(path).exists():
         raise DataError(f"there is no {path}")
     try:
-        source = pads.dataset(str(path), format="parquet", partitioning="hive")
+        names, load = _file(path) if Path(path).is_file() else _folder(path)
     except (pa.ArrowInvalid, OSError) as error:
         raise DataError(f"{path} is not Parquet: {str(error).splitlines()[0]}") from None
-    if not source.files:
-        raise DataError(f"the folder {path} holds no Parquet file")
 
     def read(name: str) -> pa.ChunkedArray:
         try:
-            return source.to_table(columns=[name]).column(0)
+            return load(name).column(0)
         except (pa.ArrowInvalid, OSError) as error:
             raise DataError(f"column {name!r} of {path} cannot be read: {str(error).splitlines()[0]}") from None
 
-    return Table(str(path), list(source.schema.names), read)
+    return Table(str(path), names, read)
 
 
-def csv_table(path: str | Path, *, separator: str = ",", names: list[str] | None = None) -> Table:
-    """Open a CSV file, as it is or compressed.
-
-    A column is integers where every value is a whole number in its usual spelling, and otherwise text: the ids ``7``
-    and ``07`` stay different.
-
-    Args:
-        path: the file.
-        separator: one character between values.
-        names: the columns' names in a file without a header line.
-
-    Returns:
-        the table.
-
-    Raises:
-        DataError: nothing is there, or a line has more values than there are columns.
-    """
-    if not Path(path).exists():
-        raise DataError(f"there is no {path}")
-
-    def scan() -> pl.LazyFrame:
-        return pl.scan_csv(path, separator=separator, has_header=names is None, new_columns=names, infer_schema=False)
-
-    def read(name: str) -> pa.ChunkedArray:
-        return pa.chunked_array([whole_numbers(_collect(path, scan().select(name))[name]).to_arrow()])
-
-    try:
-        there = scan().collect_schema().names()
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise DataError(f"{path} is not a CSV file: {str(error).splitlines()[0]}") from None
-    return Table(str(path), there, read, is_text=True)
+def _file(path: str | Path) -> tuple[list[str], Callable[[str], pa.Table]]:
+    file = pq.ParquetFile(path)
+    return file.schema_arrow.names, lambda name: file.read(columns=[name])
 
 
-def _collect(path: str | Path, frame: pl.LazyFrame) -> pl.DataFrame:
-    try:
-        return frame.collect()
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise DataError(f"{path} is not a CSV file: {str(error).splitlines()[0]}") from None
+def _folder(path: str | Path) -> tuple[list[str], Callable[[str], pa.Table]]:
+    import pyarrow.dataset as pads  # 45 MiB that a single file does not need
 
-
-def whole_numbers(text: pl.Series) -> pl.Series:
-    """Turn a column of text into integers where that loses nothing.
-
-    Args:
-        text: strings; empty is null.
-
-    Returns:
-        int64 where every value is a whole number in its usual spelling, else the strings.
-
-    Example:
-        >>> whole_numbers(pl.Series(["10", "7"])).dtype, whole_numbers(pl.Series(["10", "07"])).dtype
-        (Int64, String)
-    """
-    whole = text.cast(pl.Int64, strict=False)
-    return whole if (whole.cast(pl.String).eq_missing(text)).all() else text
+    source = pads.dataset(str(path), format="parquet", partitioning="hive")
+    if not source.files:
+        raise DataError(f"the folder {path} holds no Parquet file")
+    return source.schema.names, lambda name: source.to_table(columns=[name])

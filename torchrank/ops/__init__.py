@@ -1,11 +1,13 @@
-"""Pure tensor mathematics underneath the losses, metrics and models."""
+"""Pure tensor mathematics and compiled loops underneath everything else; names load when first used."""
 
-from torchrank.ops.ragged import padded_to_ragged, ragged_index, ragged_take, ragged_to_padded
+from torchrank._lazy import lazy_names
 
 # one name a line, sorted
-__all__ = [
-    "padded_to_ragged",
-    "ragged_index",
-    "ragged_take",
-    "ragged_to_padded",
-]
+_NAMES: dict[str, str] = {
+    "padded_to_ragged": "torchrank.ops.ragged",
+    "ragged_index": "torchrank.ops.ragged",
+    "ragged_take": "torchrank.ops.ragged",
+    "ragged_to_padded": "torchrank.ops.ragged",
+}
+__all__ = sorted(_NAMES)
+__getattr__, __dir__ = lazy_names(__name__, _NAMES)

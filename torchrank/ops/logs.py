@@ -53,34 +53,48 @@ def user_offsets(users: NDArray[np.int32], num_users: int) -> NDArray[np.int64]:
 
 
 @numba.njit(cache=True, nogil=True)
-def order_rows(users: NDArray[np.int32], times: NDArray[Any], offsets: NDArray[np.int64], order: NDArray[Any]) -> None:
-    """Write into ``order`` the rows by user, then time, then row: a counting sort, then a stable sort inside users.
+def sort_rows(
+    users: NDArray[np.int32],
+    items: NDArray[np.int32],
+    feedback: NDArray[Any],
+    times: NDArray[Any],
+    offsets: NDArray[np.int64],
+) -> tuple[NDArray[np.int32], NDArray[Any], NDArray[Any]]:
+    """Return items, feedback and times by user, then time, then row, and write ``users`` in that order too.
 
-    Users whose rows come in time order, as in a log kept as it happens, cost no sort.
+    A counting sort by user, then a stable sort by time inside each user. Users whose rows come in time order, as in a
+    log kept as it happens, cost no sort.
     """
+    new_items, new_feedback, new_times = np.empty_like(items), np.empty_like(feedback), np.empty_like(times)
     place = offsets[:-1].copy()
     for row in range(len(users)):
-        user = users[row]
-        order[place[user]] = row
-        place[user] += 1
+        k = place[users[row]]
+        place[users[row]] = k + 1
+        new_items[k] = items[row]
+        new_feedback[k] = feedback[row]
+        new_times[k] = times[row]
     for user in range(len(offsets) - 1):
         first, last = offsets[user], offsets[user + 1]
+        users[first:last] = user
         for k in range(first + 1, last):
-            if times[order[k]] < times[order[k - 1]]:
-                rows = order[first:last].copy()
-                own = np.empty(last - first, times.dtype)
-                for j in range(last - first):
-                    own[j] = times[rows[j]]
-                order[first:last] = rows[np.argsort(own, kind="mergesort")]
+            if new_times[k] < new_times[k - 1]:
+                order = np.argsort(new_times[first:last], kind="mergesort")
+                new_times[first:last] = new_times[first:last][order]
+                new_items[first:last] = new_items[first:last][order]
+                new_feedback[first:last] = new_feedback[first:last][order]
                 break
+    return new_items, new_feedback, new_times
 
 
 @numba.njit(cache=True, nogil=True)
-def take_rows(values: NDArray[Any], order: NDArray[Any]) -> NDArray[Any]:
-    """Return ``values[order]`` without a wide copy of the index."""
-    out = np.empty(len(order), values.dtype)
-    for k in range(len(order)):
-        out[k] = values[order[k]]
+def take_ranges(values: NDArray[Any], starts: NDArray[np.int64], stops: NDArray[np.int64], total: int) -> NDArray[Any]:
+    """Return ``values[starts[0]:stops[0]]``, ``values[starts[1]:stops[1]]``, … end to end, ``total`` rows in all."""
+    out = np.empty(total, values.dtype)
+    place = 0
+    for k in range(len(starts)):
+        for row in range(starts[k], stops[k]):
+            out[place] = values[row]
+            place += 1
     return out
 
 

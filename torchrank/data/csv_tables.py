@@ -1,0 +1,99 @@
+"""CSV files column by column, as text that is turned into numbers only where nothing is lost."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import polars as pl
+import pyarrow as pa
+
+from torchrank.data.tables import Table
+from torchrank.errors import DataError
+
+
+def csv_table(path: str | Path, *, separator: str = ",", names: list[str] | None = None) -> Table:
+    """Open a CSV file, as it is or compressed.
+
+    A column is integers where every value is a whole number in its usual spelling, and otherwise text: the ids ``7``
+    and ``07`` stay different.
+
+    Args:
+        path: the file.
+        separator: one character between values.
+        names: the columns' names in a file without a header line.
+
+    Returns:
+        the table.
+
+    Raises:
+        DataError: nothing is there, or a line has more values than there are columns.
+    """
+    if not Path(path).exists():
+        raise DataError(f"there is no {path}")
+
+    def scan() -> pl.LazyFrame:
+        return pl.scan_csv(path, separator=separator, has_header=names is None, new_columns=names, infer_schema=False)
+
+    def read(name: str) -> pa.ChunkedArray:
+        return pa.chunked_array([whole_numbers(_collect(path, scan().select(name))[name]).to_arrow()])
+
+    try:
+        there = scan().collect_schema().names()
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise DataError(f"{path} is not a CSV file: {str(error).splitlines()[0]}") from None
+    where = str(path)
+    return Table(
+        where,
+        there,
+        read,
+        numbers=lambda name, column: _parse(where, name, column, _numbers, "a number"),
+        moments=lambda name, column: _parse(where, name, column, _moments, "a number or a moment by ISO 8601"),
+    )
+
+
+def _collect(path: str | Path, frame: pl.LazyFrame) -> pl.DataFrame:
+    try:
+        return frame.collect()
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise DataError(f"{path} is not a CSV file: {str(error).splitlines()[0]}") from None
+
+
+def whole_numbers(text: pl.Series) -> pl.Series:
+    """Turn a column of text into integers where that loses nothing.
+
+    Args:
+        text: strings; empty is null.
+
+    Returns:
+        int64 where every value is a whole number in its usual spelling, else the strings.
+
+    Example:
+        >>> whole_numbers(pl.Series(["10", "7"])).dtype, whole_numbers(pl.Series(["10", "07"])).dtype
+        (Int64, String)
+    """
+    whole = text.cast(pl.Int64, strict=False)
+    return whole if (whole.cast(pl.String).eq_missing(text)).all() else text
+
+
+def _parse(
+    where: str, name: str, column: pa.ChunkedArray, read: Callable[[pl.Series], pl.Series], what: str
+) -> pa.ChunkedArray:
+    text = pl.Series(name, column)
+    values = read(text)
+    if values.null_count():
+        row = int(values.is_null().arg_max() or 0)
+        raise DataError(f"row {row + 1} of {where}: {name} {text[row]!r} is not {what}")
+    return pa.chunked_array([values.to_arrow()])
+
+
+def _numbers(text: pl.Series) -> pl.Series:
+    return text.cast(pl.Float64, strict=False)
+
+
+def _moments(text: pl.Series) -> pl.Series:
+    number = _numbers(text)
+    if not number.null_count():
+        return number
+    try:
+        return text.str.to_datetime(time_unit="us", strict=False)
+    except pl.exceptions.PolarsError:  # no format fits the first value
+        return number
