@@ -1,10 +1,45 @@
 """Losses: a pure function and a thin module over it in one file each."""
 
+from torchrank.losses.approx_ndcg import ApproxNDCGLoss, approx_ndcg_loss
+from torchrank.losses.bpr import BPRLoss, bpr_loss
+from torchrank.losses.lambda_loss import LambdaLoss, lambda_loss
+from torchrank.losses.listmle import ListMLELoss, listmle_loss
+from torchrank.losses.pairwise import (
+    PairwiseHingeLoss,
+    PairwiseLogisticLoss,
+    pairwise_hinge_loss,
+    pairwise_logistic_loss,
+)
+from torchrank.losses.pointwise import (
+    PointwiseLogisticLoss,
+    PointwiseSquaredLoss,
+    pointwise_logistic_loss,
+    pointwise_squared_loss,
+)
 from torchrank.losses.slam import SLAMLoss, slam_loss, slam_weights
+from torchrank.losses.softmax import SoftmaxLoss, softmax_loss
 
 # one name a line, sorted
 __all__ = [
+    "ApproxNDCGLoss",
+    "BPRLoss",
+    "LambdaLoss",
+    "ListMLELoss",
+    "PairwiseHingeLoss",
+    "PairwiseLogisticLoss",
+    "PointwiseLogisticLoss",
+    "PointwiseSquaredLoss",
     "SLAMLoss",
+    "SoftmaxLoss",
+    "approx_ndcg_loss",
+    "bpr_loss",
+    "lambda_loss",
+    "listmle_loss",
+    "pairwise_hinge_loss",
+    "pairwise_logistic_loss",
+    "pointwise_logistic_loss",
+    "pointwise_squared_loss",
     "slam_loss",
     "slam_weights",
+    "softmax_loss",
 ]

@@ -1,14 +1,36 @@
 """What every loss over lists does at its edges: checks, working precision, reduction."""
 
+import math
+
 import torch
 from torch import Tensor
 
-from torchrank.errors import DataError, ShapeError, check_option
+from torchrank.errors import DataError, ShapeError, TorchRankError, check_option
 from torchrank.ops.checks import check_lists, check_relevance, values_can_be_read
 from torchrank.ops.masked import fill_padding
 from torchrank.ops.precision import at_least_float32
 
 REDUCTIONS = ("mean", "sum", "none")
+
+
+def check_margin(margin: float) -> None:
+    """Refuse a margin that is negative or not finite.
+
+    Raises:
+        TorchRankError: it is.
+    """
+    if not (math.isfinite(margin) and margin >= 0):
+        raise TorchRankError(f"margin={margin} must be a finite number of at least 0")
+
+
+def check_cutoff(k: int | None) -> None:
+    """Refuse a cut-off below 1.
+
+    Raises:
+        TorchRankError: it is.
+    """
+    if k is not None and k < 1:
+        raise TorchRankError(f"k={k} leaves nothing to rank; give a cut-off of at least 1 or None")
 
 
 def prepare(scores: Tensor, relevance: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
@@ -64,11 +86,11 @@ def reduce_lists(values: Tensor, counted: Tensor, list_weights: Tensor | None, r
     if list_weights is not None:
         if list_weights.shape != values.shape:
             raise ShapeError(
-                f"list_weights have shape {tuple(list_weights.shape)}, there are {tuple(values.shape)} lists"
+                f"weights have shape {tuple(list_weights.shape)}, the losses {tuple(values.shape)}; they must be equal"
             )
         list_weights = list_weights.to(values.dtype)
         if values_can_be_read(list_weights) and bool((~(list_weights >= 0)).any()):
-            raise DataError(f"list_weights must be at least 0, found {list_weights[~(list_weights >= 0)][0].item()}")
+            raise DataError(f"weights must be at least 0, found {list_weights[~(list_weights >= 0)][0].item()}")
         values = values * list_weights
     if reduction == "none":
         return values

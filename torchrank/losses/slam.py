@@ -4,16 +4,15 @@ Source: Chaudhuri & Tewari, "Perceptron-like Algorithms and Generalization Bound
 1405.0591): the loss is its definition 3, the weights its theorems 2 and 3.
 """
 
-import math
 import warnings
 
 import torch
 from torch import Tensor, nn
 
 from torchrank.errors import TorchRankError, check_option
-from torchrank.losses._lists import REDUCTIONS, prepare, prepare_weights, reduce_lists
+from torchrank.losses._lists import REDUCTIONS, check_cutoff, check_margin, prepare, prepare_weights, reduce_lists
 from torchrank.ops.checks import check_lists, check_relevance, values_can_be_read
-from torchrank.ops.gains import discounts, scaled_gains
+from torchrank.ops.gains import cut_discounts, scaled_gains
 from torchrank.ops.levels import Levels, best_below, has_ordered_pair, level_means, sort_levels
 from torchrank.ops.masked import fill_padding, masked_count
 from torchrank.ops.precision import at_least_float32
@@ -70,15 +69,9 @@ def slam_weights(
 def _check_options(measure: str, ties: str, k: int | None) -> None:
     check_option("measure", measure, MEASURES)
     check_option("ties", ties, TIES)
-    if k is not None and k < 1:
-        raise TorchRankError(f"k={k} leaves nothing to rank; give a cut-off of at least 1 or None")
+    check_cutoff(k)
     if k is not None and measure == "map":
         raise TorchRankError(f"k={k} cuts NDCG's weights; measure='map' has none")
-
-
-def _check_margin(margin: float) -> None:
-    if not (math.isfinite(margin) and margin >= 0):
-        raise TorchRankError(f"margin={margin} must be a finite number of at least 0")
 
 
 @torch.no_grad()
@@ -86,10 +79,7 @@ def _ndcg_weights(levels: Levels, ties: str, k: int | None) -> Tensor:
     """NDCG's weights at the places of sorted lists."""
     length = levels.relevance.shape[-1]
     gains = scaled_gains(levels.relevance.clamp(min=0))
-    discount = discounts(length, like=gains)
-    if k is not None:
-        discount[k:] = 0
-    discount = discount.flip(-1)  # sorted lists begin with the least relevant
+    discount = cut_discounts(length, k, like=gains).flip(-1)  # sorted lists begin with the least relevant
     best = (gains * discount).sum(-1, keepdim=True)
     if ties == "mean":
         discount = level_means(discount, levels.opens)
@@ -158,7 +148,7 @@ def slam_loss(
         tensor([2.8262])
     """
     _check_options(measure, ties, k)
-    _check_margin(margin)
+    check_margin(margin)
     if weights is not None and k is not None:
         raise TorchRankError(f"k={k} cuts NDCG's weights, but weights of your own are given; cut those instead")
     scores, relevance = prepare(scores, relevance, mask)
@@ -255,7 +245,7 @@ class SLAMLoss(nn.Module):
     ) -> None:
         super().__init__()
         _check_options(measure, ties, k)
-        _check_margin(margin)
+        check_margin(margin)
         check_option("reduction", reduction, REDUCTIONS)
         self.measure = measure
         self.margin = margin

@@ -65,3 +65,22 @@ def discounts(length: int, *, discount: str = "log2", like: Tensor) -> Tensor:
     )
     value = 1 / torch.log2(rank + 1) if discount == "log2" else 1 / torch.log2(rank.clamp(min=2))
     return value.to(like.dtype)
+
+
+def cut_discounts(length: int, k: int | None, *, like: Tensor) -> Tensor:
+    """Discounts 1/log2(1+i) of ranks 1 … ``length``, 0 beyond the cut-off ``k``.
+
+    Args:
+        length: number of ranks.
+        k: the cut-off, or None.
+        like: a floating-point tensor.
+
+    Returns:
+        ``(length,)``.
+
+    Example:
+        >>> cut_discounts(3, 2, like=torch.zeros(1))
+        tensor([1.0000, 0.6309, 0.0000])
+    """
+    value = discounts(length, like=like)
+    return value if k is None else torch.where(torch.arange(length, device=like.device) < k, value, 0)

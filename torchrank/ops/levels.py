@@ -96,6 +96,32 @@ def level_means(values: Tensor, opens: Tensor) -> Tensor:
 
 
 @torch.no_grad()
+def level_bounds(levels: Levels, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """Count, for each place, the real documents below its level, and those not above it.
+
+    Args:
+        levels: sorted lists.
+        mask: the ``(..., L)`` mask they were sorted with.
+
+    Returns:
+        two ``(..., L)`` int64 tensors, 0 for padding. The first sums to the number of a list's ordered pairs.
+
+    Example:
+        >>> level_bounds(sort_levels(torch.tensor([2.0, 1.0, 1.0])))
+        (tensor([0, 0, 2]), tensor([2, 2, 3]))
+    """
+    length = levels.opens.shape[-1]
+    place = torch.arange(length, device=levels.opens.device)
+    opening = (place * levels.opens).cummax(-1).values
+    closes = F.pad(levels.opens[..., 1:], (0, 1), value=True)[..., :length]
+    closing = torch.where(closes, place + 1, length).flip(-1).cummin(-1).values.flip(-1)
+    if mask is None:
+        return opening, closing
+    padding = (~mask).sum(-1, keepdim=True)
+    return (opening - padding).clamp(min=0), (closing - padding).clamp(min=0)
+
+
+@torch.no_grad()
 def has_ordered_pair(relevance: Tensor, mask: Tensor | None = None) -> Tensor:
     """Say which lists hold two real documents of different relevance.
 

@@ -1,0 +1,198 @@
+"""LambdaLoss: logistic losses of pairs, weighted by what NDCG would change.
+
+Source: Wang et al., "The LambdaLoss Framework for Ranking Metric Optimization" (CIKM 2018), §5 and §6. Its weights are
+functions of the current order, so the loss jumps where two scores cross; its gradient takes the weights as constants.
+"""
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from torchrank.errors import TorchRankError, check_option
+from torchrank.losses._lists import REDUCTIONS, check_cutoff, prepare, prepare_weights, reduce_lists
+from torchrank.ops.gains import cut_discounts, scaled_gains
+from torchrank.ops.levels import has_ordered_pair
+from torchrank.ops.masked import fill_padding
+from torchrank.ops.pairs import sum_pairs, with_gradient
+from torchrank.ops.precision import at_least_float32, softplus
+
+VARIANTS = ("ndcg1", "ndcg2", "ndcg2++")
+_MU = 10.0  # the value of the paper's experiments
+
+
+def lambda_loss(
+    scores: Tensor,
+    relevance: Tensor,
+    mask: Tensor | None = None,
+    *,
+    variant: str = "ndcg2",
+    sigma: float = 1.0,
+    mu: float | None = None,
+    k: int | None = None,
+    document_weights: Tensor | None = None,
+) -> Tensor:
+    """NDCG-Loss1, NDCG-Loss2 or NDCG-Loss2++: Σ w_ij log2(1 + exp(−σ (s_i − s_j))).
+
+    With gains ``g = G(R) / Z``, D the discount at a document's rank in the current order (ties in input order) and
+    ``ρ_ij = D(|rank_i − rank_j|) − D(|rank_i − rank_j| + 1)``, the weights are
+
+    - ``"ndcg1"``: ``g_i D_i`` over all j ≠ i;
+    - ``"ndcg2"``: ``ρ_ij |g_i − g_j|`` over the ordered pairs, R_i > R_j;
+    - ``"ndcg2++"``: ``(ρ_ij + μ |D_i − D_j|) |g_i − g_j|`` over the ordered pairs.
+
+    In O(L²) time and O(L) memory, block by block; it can be differentiated once.
+
+    Args:
+        scores: ``(..., L)``; half precision is computed and returned in float32.
+        relevance: ``(..., L)`` at least 0.
+        mask: ``(..., L)`` boolean, True where a document is real; None when all are.
+        variant: ``"ndcg1"``, ``"ndcg2"`` or ``"ndcg2++"``.
+        sigma: σ, steepness of the logistic function.
+        mu: μ of ``"ndcg2++"``, by default 10; not for the others.
+        k: cut D and Z at this rank; None for the whole list.
+        document_weights: ``(..., L)`` factors of the pairs in which the document is i, such as inverse propensities.
+
+    Returns:
+        ``(...)``, one value per list; 0 where there is no ordered pair.
+
+    Raises:
+        ShapeError: tensors whose shapes differ.
+        DataError: relevance or a weight below 0 or NaN (eager CPU tensors).
+        TorchRankError: an option with a bad value.
+
+    Example:
+        >>> lambda_loss(torch.tensor([[0.0, 0.0]]), torch.tensor([[0.0, 1.0]]))  # ρ = 1 − 1 / log2 3
+        tensor([0.3691])
+    """
+    mu = _check_options(variant, sigma, mu, k)
+    scores, relevance = prepare(scores, relevance, mask)
+    if scores.shape[-1] == 0:
+        return scores.sum(-1)
+    order = fill_padding(scores.detach(), mask, -torch.inf).sort(dim=-1, descending=True, stable=True).indices
+    at = scores.gather(-1, order)
+    factors = None
+    if document_weights is not None:
+        factors = prepare_weights(document_weights, scores, mask, "document_weights").gather(-1, order)
+    with torch.no_grad():
+        length = at.shape[-1]
+        gains = scaled_gains(relevance)
+        ideal = (gains.sort(-1, descending=True).values * cut_discounts(length, k, like=gains)).sum(-1, keepdim=True)
+        share = gains.gather(-1, order) / torch.where(ideal > 0, ideal, torch.ones_like(ideal))
+        learns = has_ordered_pair(relevance, mask).unsqueeze(-1)
+        # No comparison with NaN holds: padding is in no pair.
+        labels = fill_padding(relevance, mask, torch.nan).gather(-1, order)
+        discount = cut_discounts(length, k, like=at)
+        drop = -cut_discounts(length + 1, k, like=at).diff()  # of D from distance n + 1 to n + 2
+        place = torch.arange(length, device=at.device)
+        first = share * discount * learns
+        real = (labels == labels).to(at.dtype)
+
+        def weights(rows: slice, columns: slice) -> Tensor:
+            if variant == "ndcg1":
+                other = place[rows, None] != place[columns]
+                return first[..., rows, None] * real[..., None, columns] * other
+            distance = (place[rows, None] - place[columns]).abs()
+            scale = drop[(distance - 1).clamp(min=0)]
+            if variant == "ndcg2++":
+                scale = scale + mu * (discount[rows, None] - discount[columns]).abs()
+            ordered = labels[..., rows, None] > labels[..., None, columns]
+            return (share[..., rows, None] - share[..., None, columns]) * ordered * scale
+
+        def terms(difference: Tensor, rows: slice, columns: slice) -> tuple[Tensor, Tensor]:
+            weight = weights(rows, columns)
+            if factors is not None:
+                weight = weight * factors[..., rows, None]
+            difference = sigma * difference
+            values = softplus(difference) * (weight / math.log(2))
+            return values, difference.sigmoid_() * (weight * (sigma / math.log(2)))
+
+        value, gradient = sum_pairs(at, terms)
+    return with_gradient(value, at, gradient)
+
+
+def _check_options(variant: str, sigma: float, mu: float | None, k: int | None) -> float:
+    """Refuse bad options; return μ."""
+    check_option("variant", variant, VARIANTS)
+    check_cutoff(k)
+    if not (math.isfinite(sigma) and sigma > 0):
+        raise TorchRankError(f"sigma={sigma} must be a finite number above 0")
+    if mu is None:
+        return _MU
+    if variant != "ndcg2++":
+        raise TorchRankError(f"mu={mu} is an option of variant='ndcg2++' alone, not of {variant!r}")
+    if not (math.isfinite(mu) and mu >= 0):
+        raise TorchRankError(f"mu={mu} must be a finite number of at least 0")
+    return mu
+
+
+class LambdaLoss(nn.Module):
+    """The LambdaLoss of a batch of lists, as :func:`lambda_loss`.
+
+    The mean is over the lists that hold at least one ordered pair.
+
+    Args:
+        variant: ``"ndcg1"``, ``"ndcg2"`` or ``"ndcg2++"``.
+        sigma: σ, steepness of the logistic function.
+        mu: μ of ``"ndcg2++"``, by default 10; not for the others.
+        k: cut D and Z at this rank; None for the whole list.
+        reduction: ``"mean"``, ``"sum"`` or ``"none"``.
+
+    Raises:
+        TorchRankError: an option with a bad value.
+
+    Example:
+        >>> LambdaLoss()(torch.tensor([[0.0, 0.0]]), torch.tensor([[0.0, 1.0]]))
+        tensor(0.3691)
+    """
+
+    def __init__(
+        self,
+        *,
+        variant: str = "ndcg2",
+        sigma: float = 1.0,
+        mu: float | None = None,
+        k: int | None = None,
+        reduction: str = "mean",
+    ) -> None:
+        super().__init__()
+        _check_options(variant, sigma, mu, k)
+        check_option("reduction", reduction, REDUCTIONS)
+        self.variant = variant
+        self.sigma = sigma
+        self.mu = mu
+        self.k = k
+        self.reduction = reduction
+
+    def forward(
+        self,
+        scores: Tensor,
+        relevance: Tensor,
+        mask: Tensor | None = None,
+        list_weights: Tensor | None = None,
+        *,
+        document_weights: Tensor | None = None,
+    ) -> Tensor:
+        """Reduce the loss of each list.
+
+        Args:
+            scores: ``(..., L)``.
+            relevance: ``(..., L)``.
+            mask: ``(..., L)`` boolean or None.
+            list_weights: ``(...)`` weight of each list, or None for ones.
+            document_weights: ``(..., L)``, as in :func:`lambda_loss`.
+
+        Returns:
+            a scalar, or ``(...)`` for ``reduction="none"``.
+        """
+        each = lambda_loss(
+            scores,
+            relevance,
+            mask,
+            variant=self.variant,
+            sigma=self.sigma,
+            mu=self.mu,
+            k=self.k,
+            document_weights=document_weights,
+        )
+        return reduce_lists(each, has_ordered_pair(at_least_float32(relevance), mask), list_weights, self.reduction)

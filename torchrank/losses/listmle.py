@@ -1,0 +1,98 @@
+"""ListMLE: the likelihood of the best order under the Plackett–Luce model.
+
+Source: Xia et al., "Listwise Approach to Learning to Rank: Theory and Algorithm" (ICML 2008), eq. 9.
+"""
+
+import torch
+from torch import Tensor, nn
+
+from torchrank.errors import check_option
+from torchrank.losses._lists import REDUCTIONS, prepare, prepare_weights, reduce_lists
+from torchrank.ops.levels import has_ordered_pair, sort_levels
+from torchrank.ops.precision import at_least_float32
+
+
+def listmle_loss(
+    scores: Tensor, relevance: Tensor, mask: Tensor | None = None, *, document_weights: Tensor | None = None
+) -> Tensor:
+    """Negative log-likelihood of the order of falling relevance, summed over its positions.
+
+    At each position, minus the log of the softmax share of its document among those not yet placed. Documents of equal
+    relevance are placed in input order. O(L log L) time.
+
+    Args:
+        scores: ``(..., L)``; half precision is computed and returned in float32.
+        relevance: ``(..., L)`` at least 0.
+        mask: ``(..., L)`` boolean, True where a document is real; None when all are.
+        document_weights: ``(..., L)`` factors of the documents' terms, such as inverse propensities.
+
+    Returns:
+        ``(...)``, one value per list; 0 where there is no ordered pair.
+
+    Raises:
+        ShapeError: tensors whose shapes differ.
+        DataError: relevance or a weight below 0 or NaN (eager CPU tensors).
+
+    Example:
+        >>> listmle_loss(torch.zeros(1, 3), torch.tensor([[2.0, 0.0, 1.0]]))  # log 3 + log 2 + log 1
+        tensor([1.7918])
+    """
+    scores, relevance = prepare(scores, relevance, mask)
+    if scores.shape[-1] == 0:
+        return scores.sum(-1)
+    levels = sort_levels(relevance, mask, stable=True)
+    at = scores.gather(-1, levels.order)
+    padding = levels.relevance == -torch.inf
+    # Read from the end, the documents not yet placed are those at earlier places.
+    rest = at.masked_fill(padding, -torch.inf).logcumsumexp(-1)
+    terms = (rest - at).masked_fill(padding, 0)
+    if document_weights is not None:
+        terms = terms * prepare_weights(document_weights, scores, mask, "document_weights").gather(-1, levels.order)
+    loss = terms.sum(-1)
+    return torch.where(has_ordered_pair(relevance, mask), loss, torch.zeros_like(loss))
+
+
+class ListMLELoss(nn.Module):
+    """The ListMLE loss of a batch of lists, as :func:`listmle_loss`.
+
+    The mean is over the lists that hold at least one ordered pair.
+
+    Args:
+        reduction: ``"mean"``, ``"sum"`` or ``"none"``.
+
+    Raises:
+        TorchRankError: an unknown reduction.
+
+    Example:
+        >>> ListMLELoss()(torch.zeros(1, 2), torch.tensor([[1.0, 0.0]]))
+        tensor(0.6931)
+    """
+
+    def __init__(self, *, reduction: str = "mean") -> None:
+        super().__init__()
+        check_option("reduction", reduction, REDUCTIONS)
+        self.reduction = reduction
+
+    def forward(
+        self,
+        scores: Tensor,
+        relevance: Tensor,
+        mask: Tensor | None = None,
+        list_weights: Tensor | None = None,
+        *,
+        document_weights: Tensor | None = None,
+    ) -> Tensor:
+        """Reduce the loss of each list.
+
+        Args:
+            scores: ``(..., L)``.
+            relevance: ``(..., L)``.
+            mask: ``(..., L)`` boolean or None.
+            list_weights: ``(...)`` weight of each list, or None for ones.
+            document_weights: ``(..., L)``, as in :func:`listmle_loss`.
+
+        Returns:
+            a scalar, or ``(...)`` for ``reduction="none"``.
+        """
+        each = listmle_loss(scores, relevance, mask, document_weights=document_weights)
+        return reduce_lists(each, has_ordered_pair(at_least_float32(relevance), mask), list_weights, self.reduction)
