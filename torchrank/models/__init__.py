@@ -1,10 +1,17 @@
-"""Scorers and models, every one an nn.Module."""
+"""Scorers and models, every one an nn.Module; names load when first used."""
 
-from torchrank.models.scorers import AttentionScorer, LinearScorer, MLPScorer
+from torchrank._lazy import lazy_names
 
 # one name a line, sorted
-__all__: list[str] = [
-    "AttentionScorer",
-    "LinearScorer",
-    "MLPScorer",
-]
+_NAMES: dict[str, str] = {
+    "AttentionScorer": "torchrank.models.scorers",
+    "EASE": "torchrank.models.ease",
+    "Factorization": "torchrank.models.factorization",
+    "FeedbackFactorization": "torchrank.models.feedback",
+    "ItemRate": "torchrank.models.popularity",
+    "LinearScorer": "torchrank.models.scorers",
+    "MLPScorer": "torchrank.models.scorers",
+    "MostPop": "torchrank.models.popularity",
+}
+__all__ = sorted(_NAMES)
+__getattr__, __dir__ = lazy_names(__name__, _NAMES)

@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from torchrank.errors import DataError, ShapeError
+from torchrank.ops.masked import fill_padding
 
 
 def check_lists(scores: Tensor, relevance: Tensor, mask: Tensor | None) -> None:
@@ -34,19 +35,23 @@ def values_can_be_read(*tensors: Tensor) -> bool:
     return not torch.compiler.is_compiling() and all(t.device.type == "cpu" for t in tensors)
 
 
-def check_relevance(relevance: Tensor, mask: Tensor | None) -> None:
-    """Refuse negative or NaN relevance where a document is real (eager CPU tensors only).
+def check_relevance(relevance: Tensor, mask: Tensor | None, *, most: float = torch.inf) -> None:
+    """Refuse relevance that is negative, infinite, NaN or above ``most`` where a document is real.
+
+    Looks at eager CPU tensors only.
 
     Raises:
-        DataError: a real document's relevance is below 0 or NaN.
+        DataError: it is.
     """
-    if not values_can_be_read(relevance):
+    if not values_can_be_read(relevance) or relevance.numel() == 0:
         return
-    bad = ~(relevance >= 0)
-    if mask is not None:
-        bad = bad & mask
-    if bool(bad.any()):
-        raise DataError(f"relevance must be at least 0, found {relevance[bad][0].item()}; shift or clip the labels")
+    filled = fill_padding(relevance, mask, 0)
+    low, high = (x.item() for x in filled.aminmax())  # both are NaN when any value is: one pass where all is well
+    if low >= 0 and high <= most and high < torch.inf:
+        return
+    bad = ~((filled >= 0) & (filled <= most) & (filled < torch.inf))
+    limits = "finite and at least 0" if most == torch.inf else f"from 0 to {most:g}"
+    raise DataError(f"relevance must be {limits}, found {filled[bad][0].item()}; shift or clip the labels")
 
 
 def check_scores(scores: Tensor, mask: Tensor | None) -> None:
@@ -55,11 +60,10 @@ def check_scores(scores: Tensor, mask: Tensor | None) -> None:
     Raises:
         DataError: a real document's score is NaN.
     """
-    if not values_can_be_read(scores):
+    if not values_can_be_read(scores) or scores.numel() == 0:
         return
-    bad = scores.isnan()
-    if mask is not None:
-        bad = bad & mask
-    if bool(bad.any()):
-        where = tuple(int(i) for i in bad.nonzero()[0])
-        raise DataError(f"the score at index {where} is NaN; a ranking needs comparable scores")
+    filled = fill_padding(scores, mask, 0)
+    if not bool(filled.amin().isnan()):  # the least of values with a NaN among them is NaN
+        return
+    where = tuple(int(i) for i in filled.isnan().nonzero()[0])
+    raise DataError(f"the score at index {where} is NaN; a ranking needs comparable scores")

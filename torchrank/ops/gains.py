@@ -11,9 +11,10 @@ from torchrank.errors import check_option
 
 GAINS = ("exponential", "linear")
 DISCOUNTS = ("log2", "jarvelin")
+_LN2 = 0.6931471805599453
 
 
-def scaled_gains(relevance: Tensor, *, gain: str = "exponential") -> Tensor:
+def scaled_gains(relevance: Tensor, *, gain: str = "exponential", top: Tensor | None = None) -> Tensor:
     """Gain of each document, divided per list by a power of two so that large grades stay finite.
 
     NDCG and SLAM use ratios of gains inside a list only, so the common factor cancels.
@@ -21,9 +22,10 @@ def scaled_gains(relevance: Tensor, *, gain: str = "exponential") -> Tensor:
     Args:
         relevance: ``(..., L)`` at least 0, floating point, padding already 0.
         gain: ``"exponential"`` (2^r − 1) or ``"linear"`` (r).
+        top: ``(..., 1)`` the highest grade of each list, where it is known already.
 
     Returns:
-        ``(..., L)``: ``(2^r − 1) / 2^max(r)`` or ``r``; 0 exactly where the relevance is 0.
+        ``(..., L)``: ``(2^r − 1) / 2^top`` or ``r``; 0 exactly where the relevance is 0.
 
     Raises:
         TorchRankError: an unknown gain.
@@ -35,10 +37,10 @@ def scaled_gains(relevance: Tensor, *, gain: str = "exponential") -> Tensor:
     check_option("gain", gain, GAINS)
     if gain == "linear" or relevance.shape[-1] == 0:
         return relevance
-    top = relevance.amax(-1, keepdim=True)
-    # expm1 keeps small fractional grades exact where 2^(r − top) − 2^−top would cancel.
-    small = torch.special.expm1(relevance.clamp(max=1) * 0.6931471805599453) * torch.exp2(-top)
-    return torch.where(relevance < 1, small, torch.exp2(relevance - top) - torch.exp2(-top))
+    if top is None:
+        top = relevance.amax(-1, keepdim=True)
+    # (1 − 2^−r) · 2^(r − top): exact for small fractional grades, where 2^(r − top) − 2^−top would cancel
+    return -torch.expm1(relevance * -_LN2) * torch.exp2(relevance - top)
 
 
 def discounts(length: int, *, discount: str = "log2", like: Tensor) -> Tensor:

@@ -1,5 +1,7 @@
 """The best items of each row of scores, with some left out."""
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
@@ -39,3 +41,68 @@ def top_k(scores: Tensor, k: int, *, exclude: tuple[Tensor, Tensor] | None = Non
     short = (0, k - columns.shape[1])
     columns, best, mask = (torch.nn.functional.pad(x, short) for x in (columns, best, mask))
     return columns.masked_fill(~mask, 0), best.masked_fill(~mask, 0), mask
+
+
+@torch.no_grad()
+def top_k_of_chunks(
+    score_all: Callable[[Tensor], Tensor],
+    users: Tensor,
+    k: int,
+    *,
+    num_items: int,
+    exclude: tuple[Tensor, Tensor] | None = None,
+    items: Tensor | None = None,
+    held: int = 2**22,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Take the k best items of many users without ever holding users × items scores.
+
+    Args:
+        score_all: ``(b,)`` users to ``(b, num_items)`` scores.
+        users: ``(B,)``.
+        k: how many, at least 1.
+        num_items: I.
+        exclude: places ``(P,)`` in ``users``, ascending, and items ``(P,)``: pairs to leave out.
+        items: ``(C,)`` the items to choose from, each once; all by default.
+        held: scores held at once.
+
+    Returns:
+        ``(B, k)`` items, best first, their scores, and a mask that is False where nothing is left.
+
+    Raises:
+        ShapeError: ``k`` below 1.
+        DataError: a NaN score (CPU tensors only).
+
+    Example:
+        >>> score_all = lambda users: torch.tensor([[1.0, 3.0, 2.0]]).expand(len(users), -1)
+        >>> top_k_of_chunks(score_all, torch.tensor([4, 7]), 1, num_items=3)[0].tolist()
+        [[1], [1]]
+    """
+    if k < 1:
+        raise ShapeError(f"k={k}; give at least 1")
+    size = max(1, held // num_items)
+    column = None
+    if items is not None:
+        column = torch.full((num_items,), -1, dtype=torch.int64, device=items.device)
+        column[items] = torch.arange(len(items), device=items.device)
+    parts = []
+    for first in range(0, len(users), size):
+        scores = score_all(users[first : first + size])
+        scores = scores if items is None else scores[:, items]
+        left_out = None if exclude is None else _within(exclude, first, first + size, column)
+        best, values, mask = top_k(scores, k, exclude=left_out)
+        parts.append((best if items is None else items[best].masked_fill(~mask, 0), values, mask))
+    if not parts:
+        empty = torch.empty(0, k, device=users.device)
+        return empty.long(), empty, empty.bool()
+    found, values, mask = (torch.cat(part) for part in zip(*parts, strict=True))
+    return found, values, mask
+
+
+def _within(exclude: tuple[Tensor, Tensor], first: int, last: int, column: Tensor | None) -> tuple[Tensor, Tensor]:
+    rows, items = exclude
+    low, high = torch.searchsorted(rows, torch.tensor([first, last], device=rows.device)).tolist()
+    rows, columns = rows[low:high] - first, items[low:high]
+    if column is None:
+        return rows, columns
+    columns = column[columns]
+    return rows[columns >= 0], columns[columns >= 0]

@@ -4,6 +4,7 @@ from torchrank._lazy import lazy_names
 
 # one name a line, sorted
 _NAMES: dict[str, str] = {
+    "QueryDataModule": "torchrank.training.query_data",
     "load": "torchrank.training.checkpoint",
     "recommend": "torchrank.training.recommendation",
 }

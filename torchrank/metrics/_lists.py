@@ -1,0 +1,143 @@
+"""What all measures share: the checks at the boundary, the policies for ties and empty lists, the ranking."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from torchrank.errors import TorchRankError, check_option
+from torchrank.ops.checks import check_lists, check_relevance, check_scores, values_can_be_read
+from torchrank.ops.masked import fill_padding
+from torchrank.ops.order import best_first, key_codes, key_flags, key_positions, ranked_keys, score_codes, sorted_rows
+
+TIES = ("stable", "mean", "pessimistic", "optimistic")
+EMPTIES = ("zero", "one", "skip")
+
+#: documents measured at a time on a CPU, so that the sort keys stay in its cache
+_CHUNK = 1 << 17
+
+
+@dataclass(frozen=True, slots=True)
+class Lists:
+    """Ranked lists.
+
+    Attributes:
+        keys: ``(N, L)`` the ranking, see :mod:`torchrank.ops.order`; the flag says that a document is relevant.
+        relevance: ``(N, L)`` not in ranked order; floating point, 0 where there is no document.
+        mask: ``(N, L)`` belongs to ``relevance``; None when all documents are real.
+        mean: whether ties are to be averaged over.
+    """
+
+    keys: Tensor
+    relevance: Tensor
+    mask: Tensor | None
+    mean: bool
+
+    @property
+    def length(self) -> int:
+        """The number of places ``L``, padding included."""
+        return self.keys.shape[-1]
+
+    @property
+    def sizes(self) -> Tensor:
+        """``(N,)`` the number of real documents, in the dtype of the relevance."""
+        if self.mask is None:
+            return self.relevance.new_full(self.keys.shape[:-1], self.length)
+        return self.mask.sum(-1).to(self.relevance.dtype)
+
+    def cut(self, k: int | None) -> int:
+        """The places that count at cut-off ``k``."""
+        return self.length if k is None else min(k, self.length)
+
+    def hits(self) -> Tensor:
+        """``(N, L)`` 1 where the document of that rank is relevant, else 0."""
+        return key_flags(self.keys).to(self.relevance.dtype)
+
+    def grades(self, depth: int) -> Tensor:
+        """``(N, depth)`` the relevance of the documents ranked first."""
+        return self.relevance.gather(-1, key_positions(self.keys[..., :depth]))
+
+    def ideal(self, depth: int) -> Tensor:
+        """``(N, depth)`` the highest relevances of the list, falling."""
+        return sorted_rows(self.relevance)[..., self.length - depth :].flip(-1)
+
+    def codes(self) -> Tensor:
+        """``(N, L)`` integers by rank, equal where scores are."""
+        return key_codes(self.keys)
+
+
+#: values of N lists, and on which of them the measure is defined at all
+Measured = tuple[Tensor, Tensor]
+
+
+def per_list(
+    measure: Callable[[Lists], Measured],
+    scores: Tensor,
+    relevance: Tensor,
+    mask: Tensor | None,
+    *,
+    ties: str,
+    empty: str,
+    most: float = torch.inf,
+) -> Tensor:
+    """Check, rank and measure lists.
+
+    Args:
+        measure: the values ``(N,)`` of N ranked lists, and a boolean ``(N,)``: False where nothing can be measured.
+        scores: ``(..., L)``.
+        relevance: ``(..., L)``.
+        mask: ``(..., L)`` boolean, True where a document is real; None when all are.
+        ties: ``"stable"``, ``"mean"``, ``"pessimistic"`` or ``"optimistic"``.
+        empty: ``"zero"``, ``"one"`` or ``"skip"``.
+        most: the highest relevance there is.
+
+    Returns:
+        ``(...)``: float64 if the scores or the relevance are, else float32.
+
+    Raises:
+        TorchRankError: a bad option.
+        ShapeError: shapes that do not fit.
+        DataError: NaN scores; relevance that is negative, not finite or above ``most`` (eager CPU tensors only).
+    """
+    check_option("ties", ties, TIES)
+    check_option("empty", empty, EMPTIES)
+    check_lists(scores, relevance, mask)
+    shape = scores.shape
+    dtype = torch.float64 if torch.float64 in (scores.dtype, relevance.dtype) else torch.float32
+    scores, relevance = scores.detach(), relevance.detach().to(dtype)
+    check_scores(scores, mask)
+    check_relevance(relevance, mask, most=most)
+    if shape[-1] == 0:  # one place without a document, for code that looks at the first
+        scores, relevance = scores.new_zeros((*shape[:-1], 1)), relevance.new_zeros((*shape[:-1], 1))
+        mask = torch.zeros_like(scores, dtype=torch.bool)
+    flat = scores.reshape(-1, scores.shape[-1]), relevance.reshape(-1, scores.shape[-1])
+    flat_mask = None if mask is None else mask.reshape(flat[0].shape)
+    rows = max(1, _CHUNK // scores.shape[-1] if values_can_be_read(scores) else len(flat[0]))
+    parts = []
+    for start in range(0, max(1, len(flat[0])), rows):
+        some = slice(start, start + rows)
+        lists = _ranked(flat[0][some], flat[1][some], None if flat_mask is None else flat_mask[some], ties)
+        value, defined = measure(lists)
+        parts.append(torch.where(defined, value, {"zero": 0.0, "one": 1.0, "skip": float("nan")}[empty]))
+    return torch.cat(parts).reshape(shape[:-1])
+
+
+def _ranked(scores: Tensor, relevance: Tensor, mask: Tensor | None, ties: str) -> Lists:
+    relevance = fill_padding(relevance, mask, 0)
+    if ties in ("pessimistic", "optimistic"):  # among equals the input order counts: put it as the policy says
+        order = best_first(relevance if ties == "optimistic" else -relevance, mask)
+        scores, relevance = scores.gather(-1, order), relevance.gather(-1, order)
+        mask = None if mask is None else mask.gather(-1, order)
+    keys = ranked_keys(score_codes(scores, mask), relevance.sign())
+    return Lists(keys, relevance, mask, mean=ties == "mean")
+
+
+def check_cutoff(k: int | None, name: str = "k") -> None:
+    """Refuse a cut-off that is not a positive integer or None.
+
+    Raises:
+        TorchRankError: it is not.
+    """
+    if k is not None and (isinstance(k, bool) or not isinstance(k, int) or k < 1):
+        raise TorchRankError(f"{name}={k!r}; give an integer of at least 1, or None for the whole list")

@@ -1,0 +1,157 @@
+"""Matrix factorisation: a vector for every user and every item, and an offset for every item."""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from torchrank.errors import DataError, ShapeError, TorchRankError, check_option
+from torchrank.ops.checks import values_can_be_read
+from torchrank.ops.rates import smoothed_log_odds
+from torchrank.ops.topk import top_k_of_chunks
+
+#: standard deviation of the ``"normal"`` start
+NORMAL_START = 0.1
+
+
+class Factorization(nn.Module):
+    """Score a user and an item by the inner product of their vectors, ``U_u·V_i + b_i``.
+
+    Args:
+        num_users: users, numbered from 0.
+        num_items: items, numbered from 0.
+        dim: length d of the vectors.
+        init: how the vectors start: ``"uniform"`` on [0, 1), as published for SAROS, or ``"normal"`` with standard
+            deviation 0.1. The all-positive start acts as an item offset; with ``item_bias`` take ``"normal"``.
+        item_bias: give every item an offset b_i, 0 until :meth:`start_item_bias`.
+        sparse: sparse gradients for tables too large for dense ones; take an optimiser that reads them.
+
+    Raises:
+        TorchRankError: a size below 1 or an unknown start.
+
+    Example:
+        >>> _ = torch.manual_seed(0)
+        >>> scorer = Factorization(3, 5, 4)
+        >>> scorer(torch.tensor([0, 0, 2]), torch.tensor([1, 4, 1])).shape
+        torch.Size([3])
+        >>> items, scores, mask = scorer.recommend(torch.tensor([0, 2]), 2)
+        >>> items.shape, bool(mask.all())
+        (torch.Size([2, 2]), True)
+
+    Source: the scorer of arXiv 1902.08495, section 3.1.
+    """
+
+    def __init__(
+        self,
+        num_users: int,
+        num_items: int,
+        dim: int,
+        *,
+        init: str = "uniform",
+        item_bias: bool = False,
+        sparse: bool = False,
+    ) -> None:
+        super().__init__()
+        for name, value in (("num_users", num_users), ("num_items", num_items), ("dim", dim)):
+            if value < 1:
+                raise TorchRankError(f"{name}={value!r}; give at least 1")
+        check_option("init", init, STARTS)
+        self.num_users = num_users
+        self.num_items = num_items
+        self.dim = dim
+        self.init = init
+        self.item_bias = item_bias
+        self.sparse = sparse
+        self.user_vectors = nn.Parameter(STARTS[init](num_users, dim))
+        self.item_vectors = nn.Parameter(STARTS[init](num_items, dim))
+        self.item_offsets = nn.Parameter(torch.zeros(num_items, 1)) if item_bias else None
+
+    def forward(self, users: Tensor, items: Tensor) -> Tensor:
+        """Score pairs.
+
+        Args:
+            users: ``(...)`` integer user indices.
+            items: ``(...)`` integer item indices.
+
+        Returns:
+            ``(...)``.
+
+        Raises:
+            ShapeError: the two shapes differ.
+            DataError: an index outside the tables (eager CPU tensors only).
+        """
+        check_pairs(users, items, self.num_users, self.num_items)
+        user = F.embedding(users, self.user_vectors, sparse=self.sparse)
+        item = F.embedding(items, self.item_vectors, sparse=self.sparse)
+        scores = (user * item).sum(-1)
+        if self.item_offsets is None:
+            return scores
+        return scores + F.embedding(items, self.item_offsets, sparse=self.sparse).squeeze(-1)
+
+    def squared_norms(self, users: Tensor, items: Tensor) -> tuple[Tensor, Tensor]:
+        """Return ‖U_u‖² and ‖V_i‖² of pairs, what an L2 penalty adds up: ``(...)`` each."""
+        user = F.embedding(users, self.user_vectors, sparse=self.sparse)
+        item = F.embedding(items, self.item_vectors, sparse=self.sparse)
+        return user.square().sum(-1), item.square().sum(-1)
+
+    def score_all(self, users: Tensor) -> Tensor:
+        """Score every item for some users: ``(B,)`` to ``(B, num_items)``."""
+        scores = self.user_vectors[users] @ self.item_vectors.T
+        return scores if self.item_offsets is None else scores + self.item_offsets.squeeze(-1)
+
+    def recommend(
+        self, users: Tensor, k: int, *, exclude: tuple[Tensor, Tensor] | None = None, items: Tensor | None = None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Find the best items of users, a chunk of users at a time.
+
+        Args:
+            users: ``(B,)`` user indices.
+            k: items a user, at least 1.
+            exclude: places ``(P,)`` in ``users``, ascending, and item indices ``(P,)``: pairs to leave out.
+            items: ``(C,)`` the items to choose from, each once; all by default.
+
+        Returns:
+            ``(B, k)`` item indices, best first, their scores, and a mask that is False where fewer than k exist.
+
+        Raises:
+            ShapeError: ``k`` below 1.
+        """
+        return top_k_of_chunks(self.score_all, users, k, num_items=self.num_items, exclude=exclude, items=items)
+
+    @torch.no_grad()
+    def start_item_bias(self, positives: Tensor, shown: Tensor) -> None:
+        """Set every offset to the smoothed log-odds of its item's positive feedback.
+
+        Args:
+            positives: ``(num_items,)`` how often an item was preferred.
+            shown: ``(num_items,)`` how often it was shown.
+
+        Raises:
+            TorchRankError: the scorer was made without ``item_bias``.
+        """
+        if self.item_offsets is None:
+            raise TorchRankError("this scorer has no item offsets; make it with item_bias=True")
+        self.item_offsets.copy_(smoothed_log_odds(positives, shown)[:, None])
+
+
+STARTS = {
+    "uniform": lambda rows, dim: torch.rand(rows, dim),
+    "normal": lambda rows, dim: torch.randn(rows, dim) * NORMAL_START,
+}
+
+
+def check_pairs(users: Tensor, items: Tensor, num_users: int, num_items: int) -> None:
+    """Refuse index tensors of unequal shapes, and (eager CPU tensors only) indices outside the tables.
+
+    Raises:
+        ShapeError: the shapes differ.
+        DataError: an index that does not exist.
+    """
+    if users.shape != items.shape:
+        raise ShapeError(f"users have shape {tuple(users.shape)}, items {tuple(items.shape)}; they must be equal")
+    if not values_can_be_read(users, items) or users.numel() == 0:
+        return
+    for name, index, size in (("user", users, num_users), ("item", items, num_items)):
+        low, high = (int(x) for x in index.aminmax())
+        if low < 0 or high >= size:
+            bad = low if low < 0 else high
+            raise DataError(f"there is no {name} {bad}; this scorer has {size}, numbered from 0")

@@ -1,0 +1,202 @@
+"""Factorisation in which a user is described by feedback alone: no vector of one's own, so no retraining for it."""
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from torchrank.errors import DataError, TorchRankError, check_option
+from torchrank.models.factorization import STARTS, check_pairs
+from torchrank.ops.ragged import ragged_take
+from torchrank.ops.rates import smoothed_log_odds
+from torchrank.ops.topk import top_k_of_chunks
+
+
+class FeedbackFactorization(nn.Module):
+    """Score by ``U_u·V_i + b_i`` with ``U_u`` the sum of one vector for every feedback of the user, over √n.
+
+    Every item has two feedback vectors, for "preferred" and for "shown but not preferred". A user's vector is the sum
+    of those of the user's n different feedbacks, divided by √n: what one learns about a user's taste from one item
+    holds for all users who gave that feedback. A user without feedback is scored by the offsets alone, the item's
+    log-odds where :meth:`start_item_bias` set them.
+
+    Make one with :meth:`from_log_arrays`, which also tells it everybody's feedback.
+
+    Args:
+        num_users: users, numbered from 0.
+        num_items: items, numbered from 0.
+        dim: length d of the vectors.
+        num_feedbacks: different (user, item, preferred or not) there are to remember.
+        init: how item vectors start: ``"normal"`` with standard deviation 0.1 or ``"uniform"`` on [0, 1). Feedback
+            vectors start a fifth as large.
+        item_bias: give every item an offset b_i, 0 until :meth:`start_item_bias`.
+        sparse: sparse gradients for tables too large for dense ones.
+
+    Raises:
+        TorchRankError: a size that cannot be, or an unknown start.
+
+    Example:
+        >>> import numpy as np
+        >>> users, items, preferred = np.array([0, 0, 2]), np.array([1, 0, 1]), np.array([True, False, True])
+        >>> scorer = FeedbackFactorization.from_log_arrays(users, items, preferred, num_users=3, num_items=2, dim=4)
+        >>> scorer.feedbacks.tolist(), scorer.feedback_starts.tolist()
+        ([1, 2, 1], [0, 2, 2, 3])
+
+    Source: asymmetric factorisation, Paterek, "Improving regularized singular value decomposition for collaborative
+    filtering" (KDD Cup 2007), with a vector for each kind of feedback.
+    """
+
+    def __init__(
+        self,
+        num_users: int,
+        num_items: int,
+        dim: int,
+        *,
+        num_feedbacks: int,
+        init: str = "normal",
+        item_bias: bool = True,
+        sparse: bool = False,
+    ) -> None:
+        super().__init__()
+        sizes = {"num_users": num_users, "num_items": num_items, "dim": dim, "num_feedbacks": num_feedbacks + 1}
+        for name, value in sizes.items():
+            if value < 1:
+                raise TorchRankError(f"{name}={value!r} is too small")
+        check_option("init", init, STARTS)
+        self.num_users = num_users
+        self.num_items = num_items
+        self.dim = dim
+        self.num_feedbacks = num_feedbacks
+        self.init = init
+        self.item_bias = item_bias
+        self.sparse = sparse
+        self.item_vectors = nn.Parameter(STARTS[init](num_items, dim))
+        self.feedback_vectors = nn.Parameter(STARTS[init](2 * num_items, dim) / 5)
+        self.item_offsets = nn.Parameter(torch.zeros(num_items, 1)) if item_bias else None
+        self.register_buffer("feedback_starts", torch.zeros(num_users + 1, dtype=torch.int64))
+        self.register_buffer("feedbacks", torch.zeros(num_feedbacks, dtype=torch.int32))
+
+    feedback_starts: Tensor
+    feedbacks: Tensor
+
+    @classmethod
+    def from_log_arrays(
+        cls,
+        users: NDArray[np.integer],
+        items: NDArray[np.integer],
+        preferred: NDArray[np.bool_],
+        *,
+        num_users: int,
+        num_items: int,
+        dim: int,
+        init: str = "normal",
+        item_bias: bool = True,
+        sparse: bool = False,
+    ) -> "FeedbackFactorization":
+        """Make a scorer that knows who gave what feedback.
+
+        Args:
+            users: ``(N,)`` user of each interaction of the training log.
+            items: ``(N,)`` item.
+            preferred: ``(N,)`` whether it was preferred.
+            num_users: users, numbered from 0.
+            num_items: items, numbered from 0.
+            dim: length d of the vectors.
+            init: see the class.
+            item_bias: see the class; offsets start at the items' smoothed log-odds.
+            sparse: see the class.
+
+        Returns:
+            the scorer.
+
+        Raises:
+            DataError: arrays of unequal lengths.
+        """
+        if not len(users) == len(items) == len(preferred):
+            raise DataError(f"{len(users)} users, {len(items)} items and {len(preferred)} preferred; give one a row")
+        # one key a feedback: item where preferred, num_items + item where not, inside the user
+        rows = items.astype(np.int64) + np.where(preferred, 0, num_items)
+        keys = np.unique(users.astype(np.int64) * (2 * num_items) + rows)
+        scorer = cls(num_users, num_items, dim, num_feedbacks=len(keys), init=init, item_bias=item_bias, sparse=sparse)
+        sizes = np.bincount(keys // (2 * num_items), minlength=num_users)
+        scorer.feedback_starts[1:] = torch.from_numpy(np.cumsum(sizes))
+        scorer.feedbacks.copy_(torch.from_numpy(keys % (2 * num_items)))
+        if item_bias:
+            shown = np.bincount(items, minlength=num_items)
+            positives = np.bincount(items[preferred], minlength=num_items)
+            scorer.start_item_bias(torch.from_numpy(positives), torch.from_numpy(shown))
+        return scorer
+
+    def user_vectors(self, users: Tensor) -> Tensor:
+        """Return U_u for some users: ``(B,)`` to ``(B, d)``."""
+        rows, starts = ragged_take(self.feedback_starts, users)
+        sums = F.embedding_bag(
+            self.feedbacks[rows].long(),
+            self.feedback_vectors,
+            starts,
+            mode="sum",
+            include_last_offset=True,
+            sparse=self.sparse,
+        )
+        return sums * starts.diff().clamp(min=1).to(sums.dtype).rsqrt()[:, None]
+
+    def forward(self, users: Tensor, items: Tensor) -> Tensor:
+        """Score pairs; on a GPU this waits for the device, since users differ in how much they were shown.
+
+        Args:
+            users: ``(...)`` integer user indices.
+            items: ``(...)`` integer item indices.
+
+        Returns:
+            ``(...)``.
+
+        Raises:
+            ShapeError: the two shapes differ.
+            DataError: an index outside the tables (eager CPU tensors only).
+        """
+        check_pairs(users, items, self.num_users, self.num_items)
+        different, place = torch.unique(users, return_inverse=True)
+        user = self.user_vectors(different)[place]
+        scores = (user * F.embedding(items, self.item_vectors, sparse=self.sparse)).sum(-1)
+        if self.item_offsets is None:
+            return scores
+        return scores + F.embedding(items, self.item_offsets, sparse=self.sparse).squeeze(-1)
+
+    def squared_norms(self, users: Tensor, items: Tensor) -> tuple[Tensor, Tensor]:
+        """Return what an L2 penalty adds up: the mean of a user's squared feedback norms, and ‖V_i‖²."""
+        different, place = torch.unique(users, return_inverse=True)
+        rows, starts = ragged_take(self.feedback_starts, different)
+        squares = F.embedding(self.feedbacks[rows].long(), self.feedback_vectors, sparse=self.sparse).square().sum(-1)
+        sizes = starts.diff()
+        means = torch.zeros(len(different), dtype=squares.dtype, device=squares.device)
+        owner = torch.repeat_interleave(torch.arange(len(different), device=sizes.device), sizes)
+        means = means.index_add(0, owner, squares) / sizes.clamp(min=1)
+        item = F.embedding(items, self.item_vectors, sparse=self.sparse)
+        return means[place], item.square().sum(-1)
+
+    def score_all(self, users: Tensor) -> Tensor:
+        """Score every item for some users: ``(B,)`` to ``(B, num_items)``."""
+        scores = self.user_vectors(users) @ self.item_vectors.T
+        return scores if self.item_offsets is None else scores + self.item_offsets.squeeze(-1)
+
+    def recommend(
+        self, users: Tensor, k: int, *, exclude: tuple[Tensor, Tensor] | None = None, items: Tensor | None = None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Find the best items of users, as :meth:`Factorization.recommend` does."""
+        return top_k_of_chunks(self.score_all, users, k, num_items=self.num_items, exclude=exclude, items=items)
+
+    @torch.no_grad()
+    def start_item_bias(self, positives: Tensor, shown: Tensor) -> None:
+        """Set every offset to the smoothed log-odds of its item's positive feedback.
+
+        Args:
+            positives: ``(num_items,)`` how often an item was preferred.
+            shown: ``(num_items,)`` how often it was shown.
+
+        Raises:
+            TorchRankError: the scorer was made without ``item_bias``.
+        """
+        if self.item_offsets is None:
+            raise TorchRankError("this scorer has no item offsets; make it with item_bias=True")
+        self.item_offsets.copy_(smoothed_log_odds(positives, shown)[:, None])

@@ -1,0 +1,174 @@
+"""Queries for training, validation, test and prediction, from files or from memory."""
+
+from pathlib import Path
+from typing import Any, Literal
+
+import pytorch_lightning as pl
+
+from torchrank.data.letor import read_letor
+from torchrank.data.loading import ListLoader
+from torchrank.data.normalization import METHODS
+from torchrank.data.queries import QueryDataset, concat_queries
+from torchrank.errors import DataError, check_option
+
+Part = Literal["train", "val", "test", "predict"]
+PARTS: tuple[Part, ...] = ("train", "val", "test", "predict")
+_STAGES: dict[str, tuple[Part, ...]] = {
+    "fit": ("train", "val"),
+    "validate": ("val",),
+    "test": ("test",),
+    "predict": ("predict",),
+}
+
+
+class QueryDataModule(pl.LightningDataModule):
+    """Queries in padded batches for every stage of a Lightning ``Trainer``.
+
+    A part is the path of a LETOR file, a list of paths that are put together (the parts of a fold), or a
+    :class:`~torchrank.data.QueryDataset`. Files are read when their stage begins.
+
+    Args:
+        train: the training part; shuffled every epoch.
+        val: the validation part.
+        test: the test part.
+        predict: the part to be scored; its labels may be absent and are not looked at.
+        groups: part to its side file of group sizes, or its list of side files, for files without qid.
+        num_features: number of features; by default the highest that a part's files name, which must then be the same
+            in every part.
+        zero_based: the files number their features from 0.
+        normalize: ``"minmax"`` or ``"zscore"`` to rescale the features inside every query; None to take them as they
+            are.
+        batch_size: most lists in a batch, on each device.
+        shuffle: shuffle the training part every epoch; False streams it in its order, as an online learner wants.
+        max_padding: largest share of padding in the batches; 1 batches lists whatever their lengths.
+        seed: of the shuffling.
+
+    Raises:
+        TorchRankError: an unknown normalisation.
+        DataError: a key of ``groups`` that is no part.
+
+    Example:
+        >>> from torchrank.data import make_queries
+        >>> data = QueryDataModule(train=make_queries(100).dataset, val=make_queries(20, seed=1).dataset)
+        >>> data.setup("fit")
+        >>> sum(len(batch.lists) for batch in data.train_dataloader())
+        100
+    """
+
+    def __init__(
+        self,
+        *,
+        train: str | list[str] | QueryDataset | None = None,
+        val: str | list[str] | QueryDataset | None = None,
+        test: str | list[str] | QueryDataset | None = None,
+        predict: str | list[str] | QueryDataset | None = None,
+        groups: dict[str, str | list[str]] | None = None,
+        num_features: int | None = None,
+        zero_based: bool = False,
+        normalize: str | None = None,
+        batch_size: int = 32,
+        shuffle: bool = True,
+        max_padding: float = 0.2,
+        seed: int = 0,
+    ) -> None:
+        super().__init__()
+        if normalize is not None:
+            check_option("normalize", normalize, METHODS)
+        for part in groups or {}:
+            check_option("groups", part, PARTS)
+        self.train, self.val, self.test, self.predict = train, val, test, predict
+        self.groups = groups
+        self.num_features = num_features
+        self.zero_based = zero_based
+        self.normalize = normalize
+        self.batch_size = batch_size
+        self.shuffle = shuffle
+        self.max_padding = max_padding
+        self.seed = seed
+        self._ready: dict[Part, QueryDataset] = {}
+
+    def setup(self, stage: str) -> None:
+        """Read what a stage needs, once.
+
+        Args:
+            stage: ``"fit"``, ``"validate"``, ``"test"`` or ``"predict"``.
+
+        Raises:
+            DataError: a file that cannot be read, or parts with unequal numbers of features.
+        """
+        for part in _STAGES[stage]:
+            if getattr(self, part) is not None and part not in self._ready:
+                self._ready[part] = self._prepare(part)
+        widths = {part: data.num_features for part, data in self._ready.items()}
+        if len(set(widths.values())) > 1:
+            counts = ", ".join(f"{part} ({getattr(self, part)}) has {width}" for part, width in widths.items())
+            raise DataError(
+                f"the parts have unequal numbers of features: {counts}; if a file leaves out features that are"
+                f" always 0, say num_features={max(widths.values())}"
+            )
+
+    def _prepare(self, part: Part) -> QueryDataset:
+        given: str | Path | list[str] | QueryDataset = getattr(self, part)
+        if isinstance(given, QueryDataset):
+            data = given
+            if self.num_features is not None and data.num_features != self.num_features:
+                raise DataError(f"{part} has {data.num_features} features, but num_features={self.num_features}")
+        else:
+            paths = given if isinstance(given, list) else [given]
+            beside = (self.groups or {}).get(part, [None] * len(paths))
+            sides = [beside] if isinstance(beside, str) else beside
+            if len(sides) != len(paths):
+                raise DataError(f"{part} has {len(paths)} files, but groups names {len(sides)} side files for it")
+            data = concat_queries([self._read(path, side, part) for path, side in zip(paths, sides, strict=True)])
+        return data if self.normalize is None else data.normalized(self.normalize)
+
+    def _read(self, path: str | Path, side: str | None, part: Part) -> QueryDataset:
+        return read_letor(
+            path,
+            num_features=self.num_features,
+            groups=side,
+            labelled=part != "predict",
+            zero_based=self.zero_based,
+        )
+
+    def dataset(self, part: Part) -> QueryDataset:
+        """Return a part as it was set up, normalised.
+
+        Args:
+            part: ``"train"``, ``"val"``, ``"test"`` or ``"predict"``.
+
+        Raises:
+            DataError: the part was not given, or its stage has not been set up.
+        """
+        check_option("part", part, PARTS)
+        if part not in self._ready:
+            raise DataError(f"there is no {part} part; give QueryDataModule({part}=…) a file and set its stage up")
+        return self._ready[part]
+
+    def _loader(self, part: Part, *, shuffle: bool = False) -> ListLoader:
+        trainer = self.trainer
+        return ListLoader(
+            self.dataset(part),
+            batch_size=self.batch_size,
+            shuffle=shuffle,
+            max_padding=self.max_padding,
+            seed=self.seed,
+            rank=0 if trainer is None else trainer.global_rank,
+            world_size=1 if trainer is None else trainer.world_size,
+        )
+
+    def train_dataloader(self) -> ListLoader:
+        """Batches of the training part."""
+        return self._loader("train", shuffle=self.shuffle)
+
+    def val_dataloader(self) -> ListLoader | list[Any]:
+        """Batches of the validation part; an empty list where there is none."""
+        return [] if self.val is None else self._loader("val")
+
+    def test_dataloader(self) -> ListLoader:
+        """Batches of the test part."""
+        return self._loader("test")
+
+    def predict_dataloader(self) -> ListLoader:
+        """Batches of the part to be scored."""
+        return self._loader("predict")
