@@ -14,11 +14,13 @@ _NAMES: dict[str, str] = {
     "SyntheticQueries": "torchrank.data.synthetic_queries",
     "build_blocks": "torchrank.data.blocks",
     "collate_lists": "torchrank.data.loading",
+    "collect_scores": "torchrank.data.loading",
     "concat_queries": "torchrank.data.queries",
     "make_interactions": "torchrank.data.synthetic_log",
     "make_queries": "torchrank.data.synthetic_queries",
     "normalize_queries": "torchrank.data.normalization",
     "read_letor": "torchrank.data.letor",
+    "write_run": "torchrank.data.trec",
 }
 __all__ = sorted(_NAMES)
 __getattr__, __dir__ = lazy_names(__name__, _NAMES)

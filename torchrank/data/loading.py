@@ -1,6 +1,6 @@
 """Padded batches of lists of like length, shuffled anew every epoch, resumable inside an epoch."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import torch
@@ -40,6 +40,42 @@ def collate_lists(dataset: QueryDataset, lists: Tensor, *, longest: int | None =
         lists,
         dataset.list_weights[lists],
     )
+
+
+def collect_scores(dataset: QueryDataset, predictions: Iterable[tuple[Tensor, Tensor, Tensor]]) -> Tensor:
+    """Undo the batching: scores of batches, in any order, to one score a document.
+
+    Args:
+        dataset: the queries.
+        predictions: ``(B, L)`` scores, ``(B, L)`` mask and ``(B,)`` list numbers of every batch.
+
+    Returns:
+        ``(N,)`` in the dataset's order.
+
+    Raises:
+        DataError: some list was not scored.
+
+    Example:
+        >>> data = QueryDataset(torch.ones(3, 2), torch.zeros(3), torch.tensor([0, 2, 3]))
+        >>> scored = [(batch.relevance + batch.lists[:, None], batch.mask, batch.lists) for batch in ListLoader(data)]
+        >>> collect_scores(data, scored)
+        tensor([0., 0., 1.])
+    """
+    offsets = dataset.offsets.cpu()
+    parts, places, seen = [], [], torch.zeros(len(dataset), dtype=torch.bool)
+    for scores, mask, lists in predictions:
+        documents, found = ragged_index(offsets, lists.cpu(), longest=mask.shape[-1])
+        if not torch.equal(found, mask.cpu()):
+            raise DataError(f"the mask of lists {lists.tolist()[:8]} does not fit the dataset's lengths")
+        parts.append(scores.detach().cpu()[found])
+        places.append(documents[found])
+        seen[lists.cpu()] = True
+    if not bool(seen.all()):
+        raise DataError(
+            f"{int((~seen).sum())} of {len(seen)} lists were not scored, such as {int((~seen).nonzero()[0])}"
+        )
+    flat = torch.cat(parts)
+    return flat.new_empty(len(dataset.features)).index_put((torch.cat(places),), flat)
 
 
 class ListBatchSampler:
