@@ -18,11 +18,20 @@ from torchrank.losses.pointwise import (
 )
 from torchrank.losses.slam import SLAMLoss, slam_loss, slam_weights
 from torchrank.losses.softmax import SoftmaxLoss, softmax_loss
+from torchrank.losses.structured import (
+    CRFLoss,
+    StructuredHingeLoss,
+    StructuredPerceptronLoss,
+    crf_loss,
+    structured_hinge_loss,
+    structured_perceptron_loss,
+)
 
 # one name a line, sorted
 __all__ = [
     "ApproxNDCGLoss",
     "BPRLoss",
+    "CRFLoss",
     "LambdaLoss",
     "ListMLELoss",
     "PairwiseHingeLoss",
@@ -31,8 +40,11 @@ __all__ = [
     "PointwiseSquaredLoss",
     "SLAMLoss",
     "SoftmaxLoss",
+    "StructuredHingeLoss",
+    "StructuredPerceptronLoss",
     "approx_ndcg_loss",
     "bpr_loss",
+    "crf_loss",
     "lambda_loss",
     "listmle_loss",
     "pairwise_hinge_loss",
@@ -42,4 +54,6 @@ __all__ = [
     "slam_loss",
     "slam_weights",
     "softmax_loss",
+    "structured_hinge_loss",
+    "structured_perceptron_loss",
 ]

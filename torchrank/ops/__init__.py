@@ -4,10 +4,17 @@ from torchrank._lazy import lazy_names
 
 # one name a line, sorted
 _NAMES: dict[str, str] = {
+    "chain_marginals": "torchrank.ops.chain_partition",
+    "cost_augmented_viterbi": "torchrank.ops.chain",
+    "log_partition": "torchrank.ops.chain_partition",
+    "log_partition_scan": "torchrank.ops.chain_scan",
     "padded_to_ragged": "torchrank.ops.ragged",
+    "position_scores": "torchrank.ops.chain",
     "ragged_index": "torchrank.ops.ragged",
     "ragged_take": "torchrank.ops.ragged",
     "ragged_to_padded": "torchrank.ops.ragged",
+    "viterbi": "torchrank.ops.chain",
+    "viterbi_scan": "torchrank.ops.chain_scan",
 }
 __all__ = sorted(_NAMES)
 __getattr__, __dir__ = lazy_names(__name__, _NAMES)

@@ -9,9 +9,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from torchrank.errors import ShapeError, TorchRankError
+from torchrank.errors import DataError, ShapeError, TorchRankError, check_option
 from torchrank.ops.chain_checks import check_chain, check_labels
 from torchrank.ops.chain_layout import Layout, Steps, at_last, batch_major, lay_out, time_major, upto
+from torchrank.ops.checks import values_can_be_read
 
 
 def viterbi(
@@ -42,7 +43,7 @@ def viterbi(
         Shalev-Shwartz & Ben-David, "Understanding Machine Learning", eq. 17.4 and 17.5.
 
     Example:
-        >>> emissions = torch.tensor([[[1.0, 0.0], [0.0, 0.5], [0.0, 2.0]]])
+        >>> emissions = torch.tensor([[[0.5, 0.0], [0.0, 0.5], [0.0, 2.0]]])
         >>> stay = torch.tensor([[1.0, 0.0], [0.0, 1.0]])
         >>> viterbi(emissions, stay)
         (tensor([[1, 1, 1]]), tensor([4.5000]))
@@ -85,7 +86,7 @@ def cost_augmented_viterbi(
     Raises:
         ShapeError: shapes that do not fit each other.
         DataError: labels outside ``0 … q − 1``, and as for :func:`viterbi`.
-        TorchRankError: a cost that is negative or not finite.
+        TorchRankError: a cost below 0 or not finite.
 
     Example:
         >>> emissions = torch.tensor([[[0.7, 0.0], [2.0, 0.0]]])
@@ -94,7 +95,7 @@ def cost_augmented_viterbi(
     """
     check_chain(emissions, transitions, mask, start)
     check_labels(labels, emissions, mask)
-    check_cost(cost, emissions)
+    check_cost(cost, emissions, mask)
     emissions, transitions, start = one_dtype(emissions, transitions, start)
     with torch.no_grad():
         layout = lay_out(emissions, mask)
@@ -159,8 +160,36 @@ def one_dtype(emissions: Tensor, transitions: Tensor, start: Tensor | None) -> t
     return emissions.to(dtype), transitions.to(dtype), None if start is None else start.to(dtype)
 
 
-def check_cost(cost: float | Tensor, emissions: Tensor) -> None:
-    """Refuse a cost of another form than :func:`cost_augmented_viterbi` names, or a negative number."""
+def over_length(transitions: Tensor, emissions: Tensor, mask: Tensor | None, normalize: str | None) -> Tensor:
+    """Divide transition scores by each sequence's length, as the book's features of transitions are.
+
+    Args:
+        transitions: ``(q, q)`` or ``(B, T − 1, q, q)``.
+        emissions: ``(B, T, q)``, for the sizes.
+        mask: ``(B, T)`` boolean or None.
+        normalize: ``"length"``; None returns the scores as they are.
+
+    Returns:
+        ``(B, T − 1, q, q)``, a view that repeats one matrix a sequence where the scores were ``(q, q)``.
+
+    Raises:
+        TorchRankError: another value of ``normalize``.
+
+    Example:
+        >>> over_length(torch.ones(1, 1), torch.zeros(1, 2, 1), None, "length").tolist()
+        [[[[0.5]]]]
+    """
+    if normalize is None:
+        return transitions
+    check_option("normalize", normalize, ("length",))
+    batch, length, q = emissions.shape
+    lengths = emissions.new_full((batch,), length) if mask is None else mask.sum(1).clamp(min=1).to(emissions.dtype)
+    scaled = transitions / lengths.to(transitions.dtype)[:, None, None, None]
+    return scaled.expand(batch, max(length - 1, 0), q, q)
+
+
+def check_cost(cost: float | Tensor, emissions: Tensor, mask: Tensor | None) -> None:
+    """Refuse a cost of another form than :func:`cost_augmented_viterbi` names, and costs below 0."""
     if not isinstance(cost, Tensor):
         if not 0 <= cost < float("inf"):
             raise TorchRankError(f"cost={cost} must be a finite number, at least 0")
@@ -171,6 +200,12 @@ def check_cost(cost: float | Tensor, emissions: Tensor) -> None:
             f"cost has shape {tuple(cost.shape)}; give a number, {(q, q)} indexed [right, chosen],"
             f" or {tuple(emissions.shape)}"
         )
+    if values_can_be_read(cost):
+        bad = ~((cost >= 0) & (cost < torch.inf))
+        if mask is not None and cost.ndim == 3:
+            bad = bad & mask[..., None]
+        if bool(bad.any()):
+            raise DataError(f"a cost is {cost[bad][0].item()}; costs must be finite, at least 0")
 
 
 def _best(scores: Tensor, transitions: Tensor, layout: Layout, start: Tensor | None) -> Tensor:

@@ -56,7 +56,7 @@ def lay_out(emissions: Tensor, mask: Tensor | None) -> Layout:
 
 
 def time_major(values: Tensor, layout: Layout) -> Tensor:
-    """Lay ``(B, T, q)`` or ``(B, T)`` values out as a new ``(T, q, B)`` or ``(T, B)``, zero where they must be clean."""
+    """Lay ``(B, T, q)`` or ``(B, T)`` values out as a new ``(T, q, B)`` or ``(T, B)``, cleaned by ``layout.mask``."""
     values = values[:, : len(layout.active)]
     if layout.mask is not None:
         values = torch.where(layout.mask.view(layout.mask.shape + (1,) * (values.ndim - 2)), values, 0)
@@ -67,7 +67,7 @@ def time_major(values: Tensor, layout: Layout) -> Tensor:
 
 
 def batch_major(values: Tensor, layout: Layout, length: int) -> Tensor:
-    """Undo :func:`time_major`: ``(T, q, B)`` or ``(T, B)`` to ``(B, length, …)``, zeros after the layout's last step."""
+    """Undo :func:`time_major`: ``(T, q, B)`` or ``(T, B)`` to ``(B, length, …)``, zeros after the last step."""
     if layout.order is not None:
         values = values.index_select(-1, layout.order.argsort())
     moved = values.movedim(-1, 0)

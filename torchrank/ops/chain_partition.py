@@ -1,7 +1,7 @@
 """The log-partition function of linear chains and its gradient, the marginals.
 
-The recursion is Viterbi's with log-sum-exp in place of the maximum. Its gradient runs once backwards: the probability of
-each pair of neighbouring labels, from the probabilities at the later position and the forward values that are kept.
+The recursion is Viterbi's with log-sum-exp in place of the maximum. Its gradient runs once backwards: the probability
+of each pair of neighbouring labels, from the probabilities at the later position and the forward values that are kept.
 
 Two forms of one step give the same numbers. In log space a step takes the exponential of every (label, label, sequence)
 triple and stands any scores. With one transition matrix whose entries lie within a bounded range, the step is a matrix
@@ -47,7 +47,7 @@ def log_partition(
     """
     check_chain(emissions, transitions, mask, start)
     emissions, transitions, start = one_dtype(emissions, transitions, start)
-    value: Tensor = _LogPartition.apply(emissions, transitions, mask, start)
+    value: Tensor = _LogPartition.apply(emissions, transitions, mask, start)  # type: ignore[no-untyped-call] # torch's
     return value
 
 
@@ -102,9 +102,7 @@ class _Forward(NamedTuple):
 
 class _LogPartition(torch.autograd.Function):
     @staticmethod
-    def forward(
-        ctx: Any, emissions: Tensor, transitions: Tensor, mask: Tensor | None, start: Tensor | None
-    ) -> Tensor:
+    def forward(ctx: Any, emissions: Tensor, transitions: Tensor, mask: Tensor | None, start: Tensor | None) -> Tensor:
         layout = lay_out(emissions, mask)
         forward = _forward(emissions, transitions, layout, start)
         ctx.save_for_backward(transitions, *forward[:3], layout.order, layout.last, layout.mask)

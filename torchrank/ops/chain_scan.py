@@ -16,7 +16,6 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn.functional import pad
 
 from torchrank.ops.chain import one_dtype, position_scores
 from torchrank.ops.chain_checks import check_chain
@@ -51,7 +50,7 @@ def viterbi_scan(
         DataError: as for :func:`torchrank.ops.viterbi`.
 
     Example:
-        >>> emissions = torch.tensor([[[1.0, 0.0], [0.0, 0.5], [0.0, 2.0]]])
+        >>> emissions = torch.tensor([[[0.5, 0.0], [0.0, 0.5], [0.0, 2.0]]])
         >>> viterbi_scan(emissions, torch.eye(2))
         (tensor([[1, 1, 1]]), tensor([4.5000]))
     """
@@ -100,7 +99,8 @@ class _Blocks(NamedTuple):
         first: ``(q, B)`` scores at the first position.
         scores: ``(S, q, C, B)`` emissions.
         moves: ``(from, to, 1, 1)`` or ``(S, from, to, C, B)`` transitions.
-        real: ``(S, C, B)`` or ``(S, C, 1)``, False where a move leads under the mask or past the end: it changes nothing.
+        real: ``(S, C, B)`` or ``(S, C, 1)``, False where a move leads under the mask or past the end
+            and changes nothing.
     """
 
     first: Tensor
@@ -117,7 +117,8 @@ def _cut(emissions: Tensor, transitions: Tensor, mask: Tensor | None, start: Ten
     first = emissions[:, 0].T if start is None else emissions[:, 0].T + start[:, None]
     # A traced length must not decide whether there is one block or several: there, two more are always there.
     count = (length - 1) // _BLOCK + 3 if torch.compiler.is_compiling() else max(1, -(-(length - 1) // _BLOCK))
-    position = 1 + torch.arange(_BLOCK, device=first.device) + _BLOCK * torch.arange(count, device=first.device)[:, None]
+    place, block = (torch.arange(n, device=first.device) for n in (_BLOCK, count))
+    position = 1 + place + _BLOCK * block[:, None]
     into = position.clamp(max=length - 1)
     scores = _in_blocks(emissions, into)
     real = (position < length).T[..., None]
@@ -146,10 +147,10 @@ def _product(left: Tensor, right: Tensor, reduce: Reduce) -> Tensor:
         return reduce(left[:, :, None] + right, 1)
     if one * blocks > _CACHED and blocks > 1:
         size = max(1, _CACHED // one)
-        rights = right.split(size, 2) if right.shape[2] > 1 else [right] * blocks
-        return torch.cat([_product(a, b, reduce) for a, b in zip(left.split(size, 2), rights, strict=False)], 2)
+        rights = torch.split(right, size, 2) if right.shape[2] > 1 else [right] * blocks
+        return torch.cat([_product(a, b, reduce) for a, b in zip(torch.split(left, size, 2), rights, strict=False)], 2)
     rows = max(1, _CACHED // (one * blocks))
-    return torch.cat([reduce(part[:, :, None] + right, 1) for part in left.split(rows)])
+    return torch.cat([reduce(part[:, :, None] + right, 1) for part in torch.split(left, rows)])
 
 
 def _doublings(blocks: int) -> range:
