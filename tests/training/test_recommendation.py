@@ -24,7 +24,7 @@ class Table(torch.nn.Module):
 
     def __init__(self, table):
         super().__init__()
-        self.table = torch.nn.Parameter(table)
+        self.register_buffer("table", table)
 
     def forward(self, users, items):
         return self.table[users, items]

@@ -4,7 +4,14 @@ from torchrank._lazy import lazy_names
 
 # one name a line, sorted
 _NAMES: dict[str, str] = {
+    "PublishedEvaluation": "torchrank.training.evaluation",
     "QueryDataModule": "torchrank.training.query_data",
+    "ShownLists": "torchrank.training.lists",
+    "StandardEvaluation": "torchrank.training.evaluation",
+    "evaluate_catalogue": "torchrank.training.evaluation",
+    "evaluate_loss": "torchrank.training.evaluation",
+    "evaluate_published": "torchrank.training.evaluation",
+    "evaluate_shown": "torchrank.training.evaluation",
     "load": "torchrank.training.checkpoint",
     "recommend": "torchrank.training.recommendation",
 }
