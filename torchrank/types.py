@@ -25,6 +25,18 @@ class ListBatch(NamedTuple):
     list_weights: Tensor
 
 
+class ScoreLipschitz(NamedTuple):
+    """How fast a loss of one list can change with its scores.
+
+    Attributes:
+        one: the largest 1-norm of the gradient in the scores, L̃_1.
+        two: the largest 2-norm, L̃_2.
+    """
+
+    one: float
+    two: float
+
+
 @runtime_checkable
 class Scorer(Protocol):
     """Scores the documents of lists: ``(B, L, d)`` features and ``(B, L)`` mask to ``(B, L)`` scores."""

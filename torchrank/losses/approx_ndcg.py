@@ -1,7 +1,7 @@
 """ApproxNDCG: NDCG with each rank replaced by a smooth one.
 
 Source: Qin, Liu & Li, "A General Approximation Framework for Direct Optimization of Information Retrieval Measures"
-(Information Retrieval 13, 2010), §4; its α is one over the temperature here.
+(Information Retrieval 13, 2010); its α is one over the temperature here.
 """
 
 import math
@@ -15,6 +15,9 @@ from torchrank.ops.gains import discounts, scaled_gains
 from torchrank.ops.levels import has_ordered_pair
 from torchrank.ops.pairs import row_blocks, sum_pairs, with_gradient
 from torchrank.ops.precision import at_least_float32
+from torchrank.types import ScoreLipschitz
+
+_STEEPEST = 0.373365  # S / ((2 + S) ln(2 + S)) at its largest, where S = 2 ln(2 + S); rounded up
 
 
 def approx_ndcg_loss(
@@ -136,3 +139,14 @@ class ApproxNDCGLoss(nn.Module):
             scores, relevance, mask, temperature=self.temperature, document_weights=document_weights
         )
         return reduce_lists(each, has_ordered_pair(at_least_float32(relevance), mask), list_weights, self.reduction)
+
+    def score_lipschitz(self, length: int) -> ScoreLipschitz:
+        """Bound the gradient in the scores of a list of ``length`` documents, as `torchrank.theory` asks.
+
+        Free of the length, not reached: a document's share of NDCG times S / ((2 + S) ln(2 + S)), S the sum of its
+        sigmoids, largest at S = 2 ln(2 + S); the shares sum to at most 1. Not convex.
+        """
+        if length < 2:
+            return ScoreLipschitz(0.0, 0.0)
+        steepest = _STEEPEST / self.temperature
+        return ScoreLipschitz(2 * steepest, math.sqrt(2) * steepest)

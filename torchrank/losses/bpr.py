@@ -4,12 +4,15 @@ Source: Rendle et al., "BPR: Bayesian Personalized Ranking from Implicit Feedbac
 1902.08495) sums it over blocks with weights 1 / (|Π| |N|).
 """
 
+import math
+
 import torch
 from torch import Tensor, nn
 
 from torchrank.errors import ShapeError, check_option
 from torchrank.losses._lists import REDUCTIONS, reduce_lists
 from torchrank.ops.precision import at_least_float32, softplus
+from torchrank.types import ScoreLipschitz
 
 
 def bpr_loss(positive: Tensor, negative: Tensor, weights: Tensor | None = None) -> Tensor:
@@ -73,3 +76,10 @@ class BPRLoss(nn.Module):
         """
         each = bpr_loss(positive, negative)
         return reduce_lists(each, torch.ones_like(each, dtype=torch.bool), weights, self.reduction)
+
+    def score_lipschitz(self, length: int) -> ScoreLipschitz:
+        """Bound the gradient in the scores of a list of ``length`` documents, as `torchrank.theory` asks.
+
+        Of pair losses whose weights sum to 1, in the scores of the ``length`` items they are between.
+        """
+        return ScoreLipschitz(2.0, math.sqrt(2)) if length > 1 else ScoreLipschitz(0.0, 0.0)

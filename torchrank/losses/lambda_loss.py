@@ -1,6 +1,6 @@
 """LambdaLoss: logistic losses of pairs, weighted by what NDCG would change.
 
-Source: Wang et al., "The LambdaLoss Framework for Ranking Metric Optimization" (CIKM 2018), §5 and §6. Its weights are
+Source: Wang et al., "The LambdaLoss Framework for Ranking Metric Optimization" (CIKM 2018). Its weights are
 functions of the current order, so the loss jumps where two scores cross; its gradient takes the weights as constants.
 """
 
@@ -16,6 +16,7 @@ from torchrank.ops.levels import has_ordered_pair
 from torchrank.ops.masked import fill_padding
 from torchrank.ops.pairs import sum_pairs, with_gradient
 from torchrank.ops.precision import at_least_float32, softplus
+from torchrank.types import ScoreLipschitz
 
 VARIANTS = ("ndcg1", "ndcg2", "ndcg2++")
 _MU = 10.0  # the value of the paper's experiments
@@ -196,3 +197,23 @@ class LambdaLoss(nn.Module):
             document_weights=document_weights,
         )
         return reduce_lists(each, has_ordered_pair(at_least_float32(relevance), mask), list_weights, self.reduction)
+
+    def score_lipschitz(self, length: int) -> ScoreLipschitz:
+        """Bound the gradient in the scores of a list of ``length`` documents, as `torchrank.theory` asks.
+
+        The weights times σ / ln 2 times at most 2 or √2 a pair, not reached. It holds between the jumps of the weights;
+        the loss is not convex.
+        """
+        if length < 2:
+            return ScoreLipschitz(0.0, 0.0)
+        steepness = self.sigma / math.log(2)
+        if self.variant == "ndcg1":  # Σ g D ≤ 1, each document with length − 1 others
+            return ScoreLipschitz(2 * steepness * (length - 1), steepness * math.sqrt(length * (length - 1)))
+        discount = cut_discounts(length, self.k, like=torch.zeros((), dtype=torch.float64))
+        gains = length / float(discount.sum())  # Σ g is largest where all gains are alike
+        near = 1 - discount  # Σ ρ to one side of a rank telescopes
+        weight = float((near + near.flip(-1)).max())
+        if self.variant == "ndcg2++":
+            mu = _MU if self.mu is None else self.mu
+            weight += mu * max(float((1 - discount).sum()), float((discount - discount[-1]).sum()))
+        return ScoreLipschitz(2 * steepness * gains * weight, math.sqrt(2) * steepness * gains * weight)

@@ -1,7 +1,9 @@
 """ListMLE: the likelihood of the best order under the Plackett–Luce model.
 
-Source: Xia et al., "Listwise Approach to Learning to Rank: Theory and Algorithm" (ICML 2008), eq. 9.
+Source: Xia et al., "Listwise Approach to Learning to Rank: Theory and Algorithm" (ICML 2008).
 """
+
+import math
 
 import torch
 from torch import Tensor, nn
@@ -10,6 +12,7 @@ from torchrank.errors import check_option
 from torchrank.losses._lists import REDUCTIONS, prepare, prepare_weights, reduce_lists
 from torchrank.ops.levels import has_ordered_pair, sort_levels
 from torchrank.ops.precision import at_least_float32
+from torchrank.types import ScoreLipschitz
 
 
 def listmle_loss(
@@ -96,3 +99,11 @@ class ListMLELoss(nn.Module):
         """
         each = listmle_loss(scores, relevance, mask, document_weights=document_weights)
         return reduce_lists(each, has_ordered_pair(at_least_float32(relevance), mask), list_weights, self.reduction)
+
+    def score_lipschitz(self, length: int) -> ScoreLipschitz:
+        """Bound the gradient in the scores of a list of ``length`` documents, as `torchrank.theory` asks.
+
+        Each position but the last adds the difference of two distributions; approached where the least relevant
+        document is far above all others. Grows with the list.
+        """
+        return ScoreLipschitz(2.0 * (length - 1), math.sqrt(length * (length - 1)))

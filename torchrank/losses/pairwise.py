@@ -4,6 +4,8 @@ Source: Herbrich, Graepel & Obermayer, "Large Margin Rank Boundaries for Ordinal
 al., "Learning to Rank using Gradient Descent" (logistic; RankNet).
 """
 
+import math
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -15,6 +17,7 @@ from torchrank.ops.levels import Levels, has_ordered_pair, level_bounds, sort_le
 from torchrank.ops.masked import masked_count
 from torchrank.ops.pairs import sum_pairs, with_gradient
 from torchrank.ops.precision import at_least_float32, softplus
+from torchrank.types import ScoreLipschitz
 
 
 def pairwise_hinge_loss(
@@ -195,6 +198,13 @@ class PairwiseHingeLoss(nn.Module):
         each = pairwise_hinge_loss(scores, relevance, mask, margin=self.margin, document_weights=document_weights)
         return reduce_lists(each, has_ordered_pair(at_least_float32(relevance), mask), list_weights, self.reduction)
 
+    def score_lipschitz(self, length: int) -> ScoreLipschitz:
+        """Bound the gradient in the scores of a list of ``length`` documents, as `torchrank.theory` asks.
+
+        A mean over pairs of gradients between −1 and 1; reached with one relevant document below all others.
+        """
+        return ScoreLipschitz(2.0, math.sqrt(length / (length - 1))) if length > 1 else ScoreLipschitz(0.0, 0.0)
+
 
 class PairwiseLogisticLoss(nn.Module):
     """The pairwise logistic loss of a batch of lists, as :func:`pairwise_logistic_loss`.
@@ -240,3 +250,10 @@ class PairwiseLogisticLoss(nn.Module):
         """
         each = pairwise_logistic_loss(scores, relevance, mask, document_weights=document_weights)
         return reduce_lists(each, has_ordered_pair(at_least_float32(relevance), mask), list_weights, self.reduction)
+
+    def score_lipschitz(self, length: int) -> ScoreLipschitz:
+        """Bound the gradient in the scores of a list of ``length`` documents, as `torchrank.theory` asks.
+
+        A mean over pairs of gradients between −1 and 1; approached with one relevant document far below all others.
+        """
+        return ScoreLipschitz(2.0, math.sqrt(length / (length - 1))) if length > 1 else ScoreLipschitz(0.0, 0.0)

@@ -1,5 +1,7 @@
 """Pointwise losses: each document for itself, averaged over the list."""
 
+import math
+
 import torch
 from torch import Tensor, nn
 
@@ -7,6 +9,7 @@ from torchrank.errors import check_option
 from torchrank.losses._lists import REDUCTIONS, prepare, prepare_weights, reduce_lists
 from torchrank.ops.masked import masked_count, masked_mean
 from torchrank.ops.precision import softplus
+from torchrank.types import ScoreLipschitz
 
 
 def pointwise_squared_loss(
@@ -112,6 +115,13 @@ class PointwiseSquaredLoss(nn.Module):
         each = pointwise_squared_loss(scores, relevance, mask, document_weights=document_weights)
         return reduce_lists(each, masked_count(relevance, mask) > 0, list_weights, self.reduction)
 
+    def score_lipschitz(self, length: int) -> ScoreLipschitz:
+        """Bound the gradient in the scores of a list of ``length`` documents, as `torchrank.theory` asks.
+
+        The gradient grows with the scores: no finite constant.
+        """
+        return ScoreLipschitz(math.inf, math.inf) if length > 0 else ScoreLipschitz(0.0, 0.0)
+
 
 class PointwiseLogisticLoss(nn.Module):
     """The pointwise logistic loss of a batch of lists, as :func:`pointwise_logistic_loss`.
@@ -157,3 +167,10 @@ class PointwiseLogisticLoss(nn.Module):
         """
         each = pointwise_logistic_loss(scores, relevance, mask, document_weights=document_weights)
         return reduce_lists(each, masked_count(relevance, mask) > 0, list_weights, self.reduction)
+
+    def score_lipschitz(self, length: int) -> ScoreLipschitz:
+        """Bound the gradient in the scores of a list of ``length`` documents, as `torchrank.theory` asks.
+
+        A mean over documents of derivatives between −1 and 1; approached where every document is far on the wrong side.
+        """
+        return ScoreLipschitz(1.0, 1 / math.sqrt(length)) if length > 0 else ScoreLipschitz(0.0, 0.0)

@@ -1,9 +1,10 @@
 """SLAM: the listwise large-margin losses that bound 1 − NDCG and 1 − AP from above.
 
 Source: Chaudhuri & Tewari, "Perceptron-like Algorithms and Generalization Bounds for Learning to Rank" (arXiv
-1405.0591): the loss is its definition 3, the weights its theorems 2 and 3.
+1405.0591): the loss is its eq. 5, the weights its eq. 6 and 9.
 """
 
+import math
 import warnings
 
 import torch
@@ -16,6 +17,7 @@ from torchrank.ops.gains import cut_discounts, scaled_gains
 from torchrank.ops.levels import Levels, best_below, has_ordered_pair, level_means, sort_levels
 from torchrank.ops.masked import fill_padding, masked_count
 from torchrank.ops.precision import at_least_float32
+from torchrank.types import ScoreLipschitz
 
 MEASURES = ("ndcg", "map")
 TIES = ("mean", "first")
@@ -47,7 +49,7 @@ def slam_weights(
         TorchRankError: an unknown option, or ``k`` with ``measure="map"``.
 
     Source:
-        arXiv 1405.0591, theorems 2 and 3.
+        arXiv 1405.0591, eq. 6 (MAP) and eq. 9 (NDCG).
 
     Example:
         >>> slam_weights(torch.tensor([[2.0, 1.0, 0.0]]))
@@ -141,7 +143,7 @@ def slam_loss(
         UserWarning: ``weights`` give a more relevant document a smaller weight (eager CPU tensors).
 
     Source:
-        arXiv 1405.0591, definition 3.
+        arXiv 1405.0591, eq. 5.
 
     Example:
         >>> slam_loss(torch.tensor([[0.0, 1.0, 2.0]]), torch.tensor([[2.0, 1.0, 0.0]]))
@@ -291,3 +293,12 @@ class SLAMLoss(nn.Module):
         )
         labels = relevance > 0 if self.measure == "map" else relevance
         return reduce_lists(each, has_ordered_pair(at_least_float32(labels), mask), list_weights, self.reduction)
+
+    def score_lipschitz(self, length: int) -> ScoreLipschitz:
+        """Bound the gradient in the scores of a list of ``length`` documents, as `torchrank.theory` asks.
+
+        2 Σv and √(Σv² + (Σv)²), both reached when one document outscores all those of positive weight: Σv is at most 1
+        for NDCG and (m − 1) / m for MAP, reached by one relevant document. Weights of your own scale them.
+        """
+        total = 0.0 if length < 2 else 1.0 if self.measure == "ndcg" else (length - 1) / length
+        return ScoreLipschitz(2 * total, math.sqrt(2) * total)

@@ -1,7 +1,9 @@
 """Softmax cross-entropy over a list: ListNet's top-one loss.
 
-Source: Cao et al., "Learning to Rank: From Pairwise Approach to Listwise Approach" (ICML 2007), eq. 6 and 7.
+Source: Cao et al., "Learning to Rank: From Pairwise Approach to Listwise Approach" (ICML 2007).
 """
+
+import math
 
 import torch
 from torch import Tensor, nn
@@ -9,6 +11,7 @@ from torch import Tensor, nn
 from torchrank.errors import check_option
 from torchrank.losses._lists import REDUCTIONS, prepare, prepare_weights, reduce_lists
 from torchrank.ops.masked import fill_padding
+from torchrank.types import ScoreLipschitz
 
 TARGETS = ("softmax", "relevance")
 
@@ -107,3 +110,10 @@ class SoftmaxLoss(nn.Module):
         """
         each = softmax_loss(scores, relevance, mask, target=self.target, document_weights=document_weights)
         return reduce_lists(each, (fill_padding(relevance, mask, 0) > 0).any(-1), list_weights, self.reduction)
+
+    def score_lipschitz(self, length: int) -> ScoreLipschitz:
+        """Bound the gradient in the scores of a list of ``length`` documents, as `torchrank.theory` asks.
+
+        The gradient is the difference of two distributions; approached where they share no document.
+        """
+        return ScoreLipschitz(2.0, math.sqrt(2)) if length > 1 else ScoreLipschitz(0.0, 0.0)

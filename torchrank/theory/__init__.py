@@ -1,4 +1,20 @@
 """The theorems behind the library, one function each."""
 
+from torchrank.theory.equivariance import equivariant_linear_maps, split_equivariant_map
+from torchrank.theory.generalization import generalization_bound, regularization_strength
+from torchrank.theory.lipschitz import score_lipschitz
+from torchrank.theory.perceptron import perceptron_loss_bound, perceptron_regret_bound
+from torchrank.theory.tightness import bounds_average_precision, tight_map_weights
+
 # one name a line, sorted
-__all__: list[str] = []
+__all__ = [
+    "bounds_average_precision",
+    "equivariant_linear_maps",
+    "generalization_bound",
+    "perceptron_loss_bound",
+    "perceptron_regret_bound",
+    "regularization_strength",
+    "score_lipschitz",
+    "split_equivariant_map",
+    "tight_map_weights",
+]
