@@ -41,7 +41,7 @@ def read_ids(table: Table, name: str) -> tuple[NDArray[np.int32], NDArray[Any]]:
     try:
         encoded = column.dictionary_encode().unify_dictionaries()
     except pa.ArrowNotImplementedError:
-        raise DataError(f"column {name!r} of {table.where} holds {column.type}, which cannot be an id") from None
+        raise DataError(f"column {name!r} of {table.where} holds {_kind(column)}, which cannot be an id") from None
     if not encoded.num_chunks:
         return np.empty(0, np.int32), np.empty(0, object)
     codes = np.concatenate([chunk.indices.to_numpy() for chunk in encoded.chunks]).astype(np.int32, copy=False)
@@ -85,7 +85,7 @@ def read_feedback(table: Table, name: str) -> NDArray[Any]:
         column = column.cast(pa.float64())
     if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
         raise DataError(
-            f"column {name!r} of {table.where} holds {column.type}; feedback must be numbers, such as 0 and 1"
+            f"column {name!r} of {table.where} holds {_kind(column)}; feedback must be numbers, such as 0 and 1"
         )
     _refuse_nan(table, name, column)
     return _own(column, np.dtype(column.type.to_pandas_dtype()))
@@ -121,11 +121,16 @@ def read_times(table: Table, name: str) -> NDArray[Any]:
         return _own(column.cast(pa.timestamp("us"), safe=False), np.dtype("datetime64[us]"))
     if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
         raise DataError(
-            f"column {name!r} of {table.where} holds {column.type}; time must be numbers, dates or moments: parse text"
-            f" first, in polars with pl.col({name!r}).str.to_datetime()"
+            f"column {name!r} of {table.where} holds {_kind(column)}; time must be numbers, dates or moments: parse"
+            f" text first, in polars with pl.col({name!r}).str.to_datetime()"
         )
     _refuse_nan(table, name, column)
     return _own(column, np.dtype(np.int64 if pa.types.is_integer(column.type) else np.float64))
+
+
+def _kind(column: pa.ChunkedArray) -> str:
+    of_text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
+    return "text" if of_text or pa.types.is_string_view(column.type) else str(column.type)
 
 
 def _without_null(table: Table, name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -36,10 +36,8 @@ def csv_table(path: str | Path, *, separator: str = ",", names: list[str] | None
     def read(name: str) -> pa.ChunkedArray:
         return pa.chunked_array([whole_numbers(_collect(path, scan().select(name))[name]).to_arrow()])
 
-    try:
-        there = scan().collect_schema().names()
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise DataError(f"{path} is not a CSV file: {str(error).splitlines()[0]}") from None
+    # one pass over all columns, since a line with too many values shows only where every column is read
+    there = _collect(path, scan().select(pl.all().null_count())).columns
     where = str(path)
     return Table(
         where,
@@ -52,9 +50,9 @@ def csv_table(path: str | Path, *, separator: str = ",", names: list[str] | None
 
 def _collect(path: str | Path, frame: pl.LazyFrame) -> pl.DataFrame:
     try:
-        return frame.collect()
+        return frame.collect(engine="streaming")
     except (pl.exceptions.PolarsError, OSError) as error:
-        raise DataError(f"{path} is not a CSV file: {str(error).splitlines()[0]}") from None
+        raise DataError(f"{path} does not read as CSV: {str(error).splitlines()[0]}") from None
 
 
 def whole_numbers(text: pl.Series) -> pl.Series:

@@ -200,7 +200,8 @@ class InteractionLog:
         if repeated < 0:
             return self
         if policy == "error":
-            user, item = self.user_ids[self.users[repeated]], self.item_ids[self.items[repeated]]
+            first = slice(repeated, repeated + 1)
+            user, item = self.user_ids[self.users[first]].tolist()[0], self.item_ids[self.items[first]].tolist()[0]
             raise DataError(
                 f"{where} has {int((~keep).sum())} repeated pairs, the first user {user!r} with item {item!r}; pass"
                 ' duplicates="last" to keep the last in time or "keep" to keep all'

@@ -79,14 +79,15 @@ def recommend_batches(
     names = catalogue.user_ids[index] if users is None else np.asarray(users)
     known = shown[index] > 0
     if unknown == "error" and not known.all():
+        first = names[~known].tolist()[0]
         raise DataError(
-            f"{int((~known).sum())} users have no interaction in the training log, the first is {names[~known][0]!r};"
-            ' leave them out or answer them with unknown="item_rate"'
+            f"{int((~known).sum())} users have no interaction in the training log, the first is {first!r}; leave them out"
+            ' or answer them with unknown="item_rate"'
         )
     rates = smoothed_rate(torch.from_numpy(catalogue.positives), torch.from_numpy(catalogue.shown)).float()
     size = batch_size(scorer, catalogue.num_items)
-    for first in range(0, max(len(index), 1), size):
-        part = slice(first, first + size)
+    for start in range(0, max(len(index), 1), size):
+        part = slice(start, start + size)
         scores = rates.repeat(len(index[part]), 1)
         rows = np.flatnonzero(known[part])
         if len(rows):
