@@ -81,8 +81,8 @@ def recommend_batches(
     if unknown == "error" and not known.all():
         first = names[~known].tolist()[0]
         raise DataError(
-            f"{int((~known).sum())} users have no interaction in the training log, the first is {first!r}; leave them out"
-            ' or answer them with unknown="item_rate"'
+            f"{int((~known).sum())} users have no interaction in the training log, the first is {first!r}; leave them"
+            ' out or answer them with unknown="item_rate"'
         )
     rates = smoothed_rate(torch.from_numpy(catalogue.positives), torch.from_numpy(catalogue.shown)).float()
     size = batch_size(scorer, catalogue.num_items)
