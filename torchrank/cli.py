@@ -17,7 +17,9 @@ from jsonargparse import ArgumentParser
 from torchrank.errors import TorchRankError
 
 # command (one or two words): (function, one line for the overview); one a line, sorted
-COMMANDS: dict[str, tuple[str, str]] = {}
+COMMANDS: dict[str, tuple[str, str]] = {
+    "data": ("torchrank.commands.data:data", "download a public data set, checked"),
+}
 LIGHTNING = {
     "fit": "train a model from a config",
     "predict": "score with a trained model, write a run file and Parquet",

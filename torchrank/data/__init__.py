@@ -20,6 +20,7 @@ _NAMES: dict[str, str] = {
     "make_queries": "torchrank.data.synthetic_queries",
     "normalize_queries": "torchrank.data.normalization",
     "read_letor": "torchrank.data.letor",
+    "read_movielens": "torchrank.data.movielens",
     "write_run": "torchrank.data.trec",
 }
 __all__ = sorted(_NAMES)

@@ -31,7 +31,8 @@ def csv_table(path: str | Path, *, separator: str = ",", names: list[str] | None
         raise DataError(f"there is no {path}")
 
     def scan() -> pl.LazyFrame:
-        return pl.scan_csv(path, separator=separator, has_header=names is None, new_columns=names, infer_schema=False)
+        schema = None if names is None else dict.fromkeys(names, pl.String())
+        return pl.scan_csv(path, separator=separator, has_header=names is None, schema=schema, infer_schema=False)
 
     def read(name: str) -> pa.ChunkedArray:
         return pa.chunked_array([whole_numbers(_collect(path, scan().select(name))[name]).to_arrow()])

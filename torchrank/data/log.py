@@ -104,7 +104,7 @@ class InteractionLog:
             ([7, 7, 9], ['q', 'p', 'p'])
         """
         columns = {"user": user, "item": item, "feedback": feedback, "time": time}
-        return cls._from_table(frame_table(frame), columns, positive_at=positive_at, duplicates=duplicates)
+        return cls.from_table(frame_table(frame), columns, positive_at=positive_at, duplicates=duplicates)
 
     @classmethod
     def from_parquet(
@@ -136,7 +136,7 @@ class InteractionLog:
             DataError: as :meth:`from_frame`, or the path is not Parquet.
         """
         columns = {"user": user, "item": item, "feedback": feedback, "time": time}
-        return cls._from_table(parquet_table(path), columns, positive_at=positive_at, duplicates=duplicates)
+        return cls.from_table(parquet_table(path), columns, positive_at=positive_at, duplicates=duplicates)
 
     @classmethod
     def from_csv(
@@ -173,10 +173,24 @@ class InteractionLog:
 
         columns = {"user": user, "item": item, "feedback": feedback, "time": time}
         table = csv_table(path, separator=separator)
-        return cls._from_table(table, columns, positive_at=positive_at, duplicates=duplicates)
+        return cls.from_table(table, columns, positive_at=positive_at, duplicates=duplicates)
 
     @classmethod
-    def _from_table(cls, table: Table, columns: dict[str, str], *, positive_at: float, duplicates: str) -> Self:
+    def from_table(cls, table: Table, columns: dict[str, str], *, positive_at: float, duplicates: str) -> Self:
+        """Make a log from a table that is read column by column: what every reader ends in.
+
+        Args:
+            table: the table.
+            columns: the table's column for each of ``user``, ``item``, ``feedback`` and ``time``.
+            positive_at: see :meth:`from_frame`.
+            duplicates: see :meth:`from_frame`.
+
+        Returns:
+            the log.
+
+        Raises:
+            DataError: as :meth:`from_frame`.
+        """
         check_option("duplicates", duplicates, ["keep", "last", "error"])
         if not np.isfinite(positive_at):
             raise TorchRankError(f"positive_at={positive_at!r}; give the least feedback that counts as preferred")
