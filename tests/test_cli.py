@@ -26,6 +26,22 @@ def run(*words):
     cli.run_function(command, words, prog="torchrank command")
 
 
+def hyphens(*, positive_at: float, list_of: list[str] = []) -> None:  # noqa: B006
+    """Print what was given.
+
+    Args:
+        positive_at: an option of two words.
+        list_of: a repeated one.
+    """
+    print(positive_at, list_of)
+
+
+def test_options_of_two_words_take_hyphens_and_underscores(capsys):
+    cli.run_function(hyphens, ["--positive-at", "3", "--list-of=a-b", "--list_of", "c"], prog="torchrank command")
+    cli.run_function(hyphens, ["--positive_at=3"], prog="torchrank command")
+    assert capsys.readouterr().out == "3.0 ['a-b', 'c']\n3.0 []\n"
+
+
 def test_positional_lists_and_flags(capsys):
     run("a.csv", "--higher", "x", "--rounds", "5", "--higher=y", "--report")
     assert capsys.readouterr().out == "a.csv ['x', 'y'] 5 True\n"

@@ -18,7 +18,9 @@ from torchrank.errors import TorchRankError
 
 # command (one or two words): (function, one line for the overview); one a line, sorted
 COMMANDS: dict[str, tuple[str, str]] = {
+    "blocks": ("torchrank.commands.blocks:blocks", "statistics and figures of a log and its SAROS blocks"),
     "data": ("torchrank.commands.data:data", "download a public data set, checked"),
+    "recommend": ("torchrank.commands.recommend:recommend", "the best unseen items of many users, from a checkpoint"),
 }
 LIGHTNING = {
     "fit": "train a model from a config",
@@ -98,12 +100,15 @@ def run_function(function: Callable[..., None], words: Sequence[str], *, prog: s
 
 
 def _plain_words(function: Callable[..., None], words: Sequence[str]) -> list[str]:
-    """Spell repeated list options and bare flags the way jsonargparse reads them."""
+    """Spell repeated list options, bare flags and hyphens (``--positive-at``) the way jsonargparse reads them."""
     hints = get_type_hints(function)
+    hyphened = {f"--{n}".replace("_", "-"): f"--{n}" for n in hints}
     lists = {f"--{n}" for n, t in hints.items() if get_origin(t) is list}
     flags = {f"--{n}" for n, t in hints.items() if t is bool}
     out = []
-    for i, word in enumerate(words):
+    for i, given in enumerate(words):
+        name, equals, value = given.partition("=")
+        word = hyphened.get(name, name) + equals + value
         following = words[i + 1] if i + 1 < len(words) else "--"
         if word in flags and following not in ("true", "false"):
             out.append(f"{word}=true")

@@ -84,6 +84,14 @@ def read_movielens(path: str | Path, *, positive_at: float = 4, duplicates: str 
     return InteractionLog.from_table(table, columns, positive_at=positive_at, duplicates=duplicates)
 
 
+def is_movielens(path: Path) -> bool:
+    """Say whether a path is named like MovieLens' own ratings, or is a folder that holds them."""
+    names = {f"{name}{packed}" for name in _RATINGS for packed in ("", ".gz")}
+    if path.is_dir():
+        return any((path / name).is_file() for name in names)
+    return path.name in names or path.name.removesuffix(".gz").endswith(".dat")
+
+
 def _ratings(folder: Path) -> Path:
     for name in _RATINGS:
         for file in (folder / name, folder / f"{name}.gz"):

@@ -1,4 +1,11 @@
-"""Figures; needs the extra torchrank[plots]."""
+"""Figures; needs the extra torchrank[plots]; names load when first used."""
+
+from torchrank._lazy import lazy_names
 
 # one name a line, sorted
-__all__: list[str] = []
+_NAMES: dict[str, str] = {
+    "plot_block_counts": "torchrank.plots.blocks",
+    "plot_block_sizes": "torchrank.plots.blocks",
+}
+__all__ = sorted(_NAMES)
+__getattr__, __dir__ = lazy_names(__name__, _NAMES)

@@ -1,0 +1,60 @@
+"""Logs from files whose format their name tells."""
+
+from pathlib import Path
+
+from torchrank.data.log import InteractionLog
+from torchrank.data.movielens import is_movielens, read_movielens
+from torchrank.errors import DataError
+
+
+def read_log(
+    path: str | Path,
+    *,
+    positive_at: float,
+    user: str = "user",
+    item: str = "item",
+    feedback: str = "feedback",
+    time: str = "time",
+    duplicates: str = "keep",
+) -> InteractionLog:
+    """Read a log from Parquet (a file or folder), CSV (``.tsv`` with tabs; gzipped or not) or MovieLens' own files.
+
+    Args:
+        path: the file or folder.
+        positive_at: an item is preferred where its feedback is at least this.
+        user: column of user ids; MovieLens' own files have their columns by format, and ignore this and the next three.
+        item: column of item ids.
+        feedback: column of numbers.
+        time: column of numbers, dates or moments.
+        duplicates: ``"keep"``, ``"last"`` or ``"error"``; see :meth:`InteractionLog.from_frame`.
+
+    Returns:
+        the log.
+
+    Raises:
+        DataError: nothing is there, the name tells no format, or the content is not a log.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder) / "log.csv"
+        ...     _ = path.write_text("user,item,clicked,at" + chr(10) + "a,x,1,2020-01-01" + chr(10))
+        ...     log = read_log(path, feedback="clicked", time="at", positive_at=1)
+        >>> len(log), log.user_ids.tolist()
+        (1, ['a'])
+    """
+    path = Path(path)
+    if not path.exists():
+        raise DataError(f"there is no {path}")
+    if is_movielens(path):
+        return read_movielens(path, positive_at=positive_at, duplicates=duplicates)
+    columns = {"user": user, "item": item, "feedback": feedback, "time": time}
+    kind = Path(path.stem if path.suffix == ".gz" else path.name).suffix.lower()
+    if path.is_dir() or kind in (".parquet", ".pq"):
+        return InteractionLog.from_parquet(path, positive_at=positive_at, duplicates=duplicates, **columns)
+    if kind in (".csv", ".tsv"):
+        separator = "\t" if kind == ".tsv" else ","
+        return InteractionLog.from_csv(
+            path, positive_at=positive_at, duplicates=duplicates, separator=separator, **columns
+        )
+    raise DataError(f"the name of {path} tells no format; give .parquet, .csv, .tsv, or a folder of Parquet files")
