@@ -5,16 +5,14 @@ parameters are the command's arguments. Nothing heavy is imported until a comman
 """
 
 import inspect
-import re
 import sys
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from importlib import import_module
-from typing import Any, NoReturn, get_origin, get_type_hints
-
-from jsonargparse import ArgumentParser
+from typing import get_origin, get_type_hints
 
 from torchrank.errors import TorchRankError
+from torchrank.parser import HelpfulParser
 
 # command (one or two words): (function, one line for the overview); one a line, sorted
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -28,26 +26,6 @@ LIGHTNING = {
     "test": "measure a trained model on the test part",
     "validate": "measure a trained model on the validation part",
 }
-
-
-class Parser(ArgumentParser):
-    """An argument parser that takes no abbreviations and names the nearest option to a misspelt one."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **{**kwargs, "allow_abbrev": False})
-
-    def error(self, message: str, ex: Exception | None = None) -> NoReturn:
-        """End with the message, a hint where one fits, and exit status 2."""
-        super().error(message + nearest_option(message, list(self._option_string_actions)), ex)
-
-
-def nearest_option(message: str, options: Sequence[str]) -> str:
-    """Return a hint for the first unknown option or key that an error message names, or nothing."""
-    unknown = re.search(r"unrecognized arguments: (--[\w.+-]+)", message)
-    if unknown:
-        near = get_close_matches(unknown.group(1), options, n=1, cutoff=0.5)
-        return f"; did you mean {near[0]}?" if near else ""
-    return ""
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -93,7 +71,7 @@ def run_function(function: Callable[..., None], words: Sequence[str], *, prog: s
     Parameters without a default are positional; ``list`` options may be repeated (``--higher a --higher b``);
     ``bool`` options are flags.
     """
-    parser = Parser(prog=prog, description=inspect.getdoc(function).split("\n")[0])  # type: ignore[union-attr]
+    parser = HelpfulParser(prog=prog, description=inspect.getdoc(function).split("\n")[0])  # type: ignore[union-attr]
     parser.add_function_arguments(function, as_positional=True, fail_untyped=True)
     arguments = parser.parse_args(_plain_words(function, words))
     function(**parser.instantiate_classes(arguments).as_dict())

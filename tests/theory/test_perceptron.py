@@ -52,7 +52,7 @@ def step(features, relevance, weights, measure, update, active, margin, loss):
     return direction, touched
 
 
-def run(lists, measure, update, active, margin=1.0, learning_rate=1.0):
+def run(lists, measure, update, active, margin=1.0, eta=1.0):
     """Cumulative RML, and what each round's step was."""
     weights, total, trace = torch.zeros(5, dtype=torch.float64), 0.0, []
     for features, relevance in lists:
@@ -60,19 +60,19 @@ def run(lists, measure, update, active, margin=1.0, learning_rate=1.0):
         if loss > 0:
             direction, touched = step(features, relevance, weights, measure, update, active, margin, loss)
             trace.append((features, relevance, weights, direction, touched, loss))
-            weights = weights + learning_rate * direction
+            weights = weights + eta * direction
             total += loss
     return total, trace
 
 
 @pytest.mark.parametrize(("update", "active"), RULES)
 @pytest.mark.parametrize("measure", ["ndcg", "map"])
-@pytest.mark.parametrize("learning_rate", [0.25, 1.0])
-def test_separable_streams_stay_below_the_bound(update, active, measure, learning_rate):
+@pytest.mark.parametrize("eta", [0.25, 1.0])
+def test_separable_streams_stay_below_the_bound(update, active, measure, eta):
     for seed in range(4):
         separation = 0.2
-        total, trace = run(stream(seed, 250, separation, measure), measure, update, active, 1.0, learning_rate)
-        bound = perceptron_loss_bound(1.0, separation, update=update, active=active, learning_rate=learning_rate)
+        total, trace = run(stream(seed, 250, separation, measure), measure, update, active, 1.0, eta)
+        bound = perceptron_loss_bound(1.0, separation, update=update, active=active, eta=eta)
         assert 0 < total <= bound
         # the inequalities of the proof, round by round
         for features, _, weights, direction, touched, loss in trace:
@@ -88,39 +88,40 @@ def test_mistakes_rank_alike_for_every_rate():
 
 
 @pytest.mark.parametrize("measure", ["ndcg", "map"])
-@pytest.mark.parametrize("learning_rate", [0.1, 1.0])
-def test_any_stream_stays_below_the_regret_bound(measure, learning_rate):
+@pytest.mark.parametrize("eta", [0.1, 1.0])
+def test_any_stream_stays_below_the_regret_bound(measure, eta):
     lists = list(stream(1, 200, 0.0, measure))
-    total, trace = run(lists, measure, "slam", "margin", 1.0, learning_rate)
+    total, trace = run(lists, measure, "slam", "margin", 1.0, eta)
 
     def cumulative(u):
         return sum(float(slam_loss(x @ u, r, measure=measure)) for x, r, *_ in trace)
 
     own = sum(float(slam_loss(x @ w, r, measure=measure)) for x, r, w, *_ in trace)
-    norms = [float(direction.norm()) for *_, direction, _, _ in trace]
+    squares = sum(float(direction @ direction) for *_, direction, _, _ in trace)
     generator = torch.Generator().manual_seed(0)
     for scale in (0.0, 0.3, 3.0):
         u = scale * torch.randn(5, generator=generator, dtype=torch.float64)
-        bound = perceptron_regret_bound(cumulative(u), float(u.norm()), norms, learning_rate=learning_rate)
+        bound = perceptron_regret_bound(cumulative(u), float(u.norm()), squares, eta=eta)
         assert total <= own <= bound
 
 
 def test_the_bounds_as_arithmetic():
-    assert perceptron_loss_bound(2.0, 0.5, margin=3.0, learning_rate=0.5) == (4 * 4 + 2 * 3 / 0.5) / 0.25
-    assert perceptron_loss_bound(2.0, 0.5, active="mistakes", learning_rate=0.5) == 4 * 4 / 0.25
+    assert perceptron_loss_bound(2.0, 0.5, margin=3.0, eta=0.5) == (4 * 4 + 2 * 3 / 0.5) / 0.25
+    assert perceptron_loss_bound(2.0, 0.5, active="mistakes", eta=0.5) == 4 * 4 / 0.25
     assert perceptron_loss_bound(2.0, 0.5, update="pair") == 4 * 4 / 0.25
-    assert perceptron_regret_bound(3.0, 2.0, [1.0, 0.0, 2.0], learning_rate=0.5) == 3 + 4 / (2 * 0.5) + 0.25 * 5
+    assert perceptron_regret_bound(3.0, 2.0, 5.0, eta=0.5, margin=2.0) == (3 + 4 / (2 * 0.5) + 0.25 * 5) / 2
+    assert perceptron_regret_bound(3.0, 2.0, 9.0, update="pair", eta=0.5) == 3 + 2 * 3
 
 
 def test_refuses_bad_numbers():
     for call in (
         lambda: perceptron_loss_bound(0.0, 1.0),
         lambda: perceptron_loss_bound(1.0, -1.0),
-        lambda: perceptron_loss_bound(1.0, 1.0, learning_rate=math.inf),
+        lambda: perceptron_loss_bound(1.0, 1.0, eta=math.inf),
         lambda: perceptron_loss_bound(1.0, 1.0, active="mistake"),
         lambda: perceptron_loss_bound(1.0, 1.0, update="pairs"),
-        lambda: perceptron_regret_bound(-1.0, 1.0, []),
-        lambda: perceptron_regret_bound(1.0, 1.0, [], learning_rate=0.0),
+        lambda: perceptron_regret_bound(1.0, -1.0, 1.0),
+        lambda: perceptron_regret_bound(1.0, 1.0, 1.0, eta=0.0),
     ):
         with pytest.raises(ValueError, match=r"must be|did you mean"):
             call()

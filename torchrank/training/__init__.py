@@ -4,6 +4,9 @@ from torchrank._lazy import lazy_names
 
 # one name a line, sorted
 _NAMES: dict[str, str] = {
+    "ListScores": "torchrank.training.listwise",
+    "ListwiseModule": "torchrank.training.listwise",
+    "PerceptronModule": "torchrank.training.perceptron",
     "PublishedEvaluation": "torchrank.training.evaluation",
     "QueryDataModule": "torchrank.training.query_data",
     "ShownLists": "torchrank.training.lists",
@@ -13,6 +16,7 @@ _NAMES: dict[str, str] = {
     "evaluate_published": "torchrank.training.evaluation",
     "evaluate_shown": "torchrank.training.evaluation",
     "load": "torchrank.training.checkpoint",
+    "perceptron_pass": "torchrank.training.online",
     "recommend": "torchrank.training.recommendation",
 }
 __all__ = sorted(_NAMES)

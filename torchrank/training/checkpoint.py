@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -13,7 +12,7 @@ from torchrank.training.spec import build
 SPEC_KEY = "torchrank"
 
 
-def load(path: str | Path, *, map_location: str | torch.device = "cpu", trust: Sequence[str] = ()) -> Any:
+def load(path: str | Path, *, map_location: str | torch.device = "cpu", trust: Sequence[str] = ()) -> torch.nn.Module:
     """Rebuild the LightningModule a checkpoint was written by, weights included.
 
     Needs neither the training data nor the command line. Nothing is unpickled but tensors and plain values
@@ -30,6 +29,11 @@ def load(path: str | Path, *, map_location: str | torch.device = "cpu", trust: S
     Raises:
         DataError: the file is not a checkpoint of a torchrank module.
         TorchRankError: it names a class outside the trusted packages.
+
+    Example:
+        >>> load("last.ckpt")
+        Traceback (most recent call last):
+        torchrank.errors.DataError: there is no checkpoint last.ckpt
     """
     try:
         saved = torch.load(path, map_location=map_location, weights_only=True)
@@ -40,6 +44,8 @@ def load(path: str | Path, *, map_location: str | torch.device = "cpu", trust: S
     if not isinstance(saved, dict) or SPEC_KEY not in saved or "state_dict" not in saved:
         raise DataError(f"{path} was not written by a torchrank module: it has no {SPEC_KEY!r} entry")
     module = build(saved[SPEC_KEY], trust=trust)
+    if not isinstance(module, torch.nn.Module):
+        raise DataError(f"{path} describes no module")
     try:
         module.load_state_dict(saved["state_dict"])
     except RuntimeError as error:
