@@ -27,7 +27,7 @@ class Table(torch.nn.Module):
 
     def __init__(self, table):
         super().__init__()
-        self.register_buffer("table", table)
+        self.table = torch.nn.Parameter(table, requires_grad=False)
         self.most = 0
 
     def forward(self, users, items):
@@ -39,6 +39,9 @@ class FastTable(Table):
     def score_all(self, users):
         self.most = max(self.most, len(users))
         return self.table[users]
+
+
+DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU"))]
 
 
 def example(seed=0, users=40, items=60):
@@ -180,6 +183,18 @@ def test_published_and_standard_numbers_cannot_be_taken_for_each_other(tmp_path)
     assert len(columns) == len(set(columns))
     assert {"published ndcg@10", "shown ndcg@10", "catalogue ndcg@10", "shown auc"} < set(columns)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["0.parquet", "1.parquet", "2.parquet"]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_every_device_measures_the_same(device):
+    train, test, scorer = example()
+    there = Table(scorer.table.detach().clone()).to(device)
+    for evaluate in (evaluate_published, evaluate_shown):
+        assert evaluate(there, test).to_frame().equals(evaluate(scorer, test).to_frame())
+    # equal scores may come in another order elsewhere, so these are all different
+    scorer, there = (FastTable(torch.linspace(0, 1, scorer.table.numel()).view_as(scorer.table)) for _ in range(2))
+    one, other = (evaluate_catalogue(s, train, test).to_frame() for s in (scorer, there.to(device)))
+    assert one.equals(other)
 
 
 def test_users_without_a_preferred_test_item_count_as_asked():

@@ -24,7 +24,7 @@ class Table(torch.nn.Module):
 
     def __init__(self, table):
         super().__init__()
-        self.register_buffer("table", table)
+        self.table = torch.nn.Parameter(table, requires_grad=False)
 
     def forward(self, users, items):
         return self.table[users, items]
@@ -33,6 +33,9 @@ class Table(torch.nn.Module):
 class FastTable(Table):
     def score_all(self, users):
         return self.table[users]
+
+
+DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU"))]
 
 
 def by_hand(table, known, users, k):
@@ -48,12 +51,13 @@ def by_hand(table, known, users, k):
     return rows
 
 
+@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("kind", [Table, FastTable])
-def test_recommendations_are_the_best_unseen_items(kind):
+def test_recommendations_are_the_best_unseen_items(kind, device):
     known = catalogue()
     table = torch.randn(known.num_users, known.num_items, generator=torch.Generator().manual_seed(1))
     users = ["u3", "u1", "u7"]
-    frame = recommend(kind(table), known, users, k=5)
+    frame = recommend(kind(table).to(device), known, users, k=5)
     assert frame.rows() == by_hand(table, known, users, 5)
     assert frame.columns == ["user", "item", "rank", "score", "by"]
 
@@ -113,7 +117,8 @@ def test_bad_options_are_named(options):
         recommend(Table(torch.zeros(known.num_users, known.num_items)), known, **options)
 
 
-def test_nan_scores_are_refused():
+@pytest.mark.parametrize("device", DEVICES)
+def test_nan_scores_are_refused(device):
     known = catalogue()
     with pytest.raises(DataError, match="NaN"):
-        recommend(Table(torch.full((known.num_users, known.num_items), float("nan"))), known)
+        recommend(Table(torch.full((known.num_users, known.num_items), float("nan"))).to(device), known)

@@ -15,7 +15,7 @@ from torchrank.ops.gains import cut_discounts, scaled_gains
 from torchrank.ops.levels import has_ordered_pair
 from torchrank.ops.masked import fill_padding
 from torchrank.ops.pairs import sum_pairs, with_gradient
-from torchrank.ops.precision import at_least_float32, softplus
+from torchrank.ops.precision import at_least_float32
 from torchrank.types import ScoreLipschitz
 
 VARIANTS = ("ndcg1", "ndcg2", "ndcg2++")
@@ -72,44 +72,65 @@ def lambda_loss(
         return scores.sum(-1)
     order = fill_padding(scores.detach(), mask, -torch.inf).sort(dim=-1, descending=True, stable=True).indices
     at = scores.gather(-1, order)
-    factors = None
-    if document_weights is not None:
-        factors = prepare_weights(document_weights, scores, mask, "document_weights").gather(-1, order)
     with torch.no_grad():
-        length = at.shape[-1]
-        gains = scaled_gains(relevance)
-        ideal = (gains.sort(-1, descending=True).values * cut_discounts(length, k, like=gains)).sum(-1, keepdim=True)
-        share = gains.gather(-1, order) / torch.where(ideal > 0, ideal, torch.ones_like(ideal))
-        learns = has_ordered_pair(relevance, mask).unsqueeze(-1)
-        # No comparison with NaN holds: padding is in no pair.
-        labels = fill_padding(relevance, mask, torch.nan).gather(-1, order)
-        discount = cut_discounts(length, k, like=at)
-        drop = -cut_discounts(length + 1, k, like=at).diff()  # of D from distance n + 1 to n + 2
-        place = torch.arange(length, device=at.device)
-        first = share * discount * learns
-        real = (labels == labels).to(at.dtype)
-
-        def weights(rows: slice, columns: slice) -> Tensor:
-            if variant == "ndcg1":
-                other = place[rows, None] != place[columns]
-                return first[..., rows, None] * real[..., None, columns] * other
-            distance = (place[rows, None] - place[columns]).abs()
-            scale = drop[(distance - 1).clamp(min=0)]
-            if variant == "ndcg2++":
-                scale = scale + mu * (discount[rows, None] - discount[columns]).abs()
-            ordered = labels[..., rows, None] > labels[..., None, columns]
-            return (share[..., rows, None] - share[..., None, columns]) * ordered * scale
+        share = _shares(relevance, mask, k).gather(-1, order)
+        real = None if mask is None else mask.gather(-1, order)
+        factors = None
+        if document_weights is not None:
+            factors = prepare_weights(document_weights, scores, mask, "document_weights").gather(-1, order)
+        discount = cut_discounts(at.shape[-1], k, like=at)
 
         def terms(difference: Tensor, rows: slice, columns: slice) -> tuple[Tensor, Tensor]:
-            weight = weights(rows, columns)
+            """The pairs of a document i with the j before it: a part for s_i above s_j, a part for the reverse."""
+            own, other = share[..., rows, None], share[..., None, columns]
+            if variant == "ndcg1":
+                earlier = _of_distance(torch.ones_like(discount[1:]), rows, columns)
+                up, down = own * discount[rows, None] * earlier, other * discount[columns] * earlier
+            else:
+                scale = _of_distance(-discount.diff(), rows, columns)
+                if variant == "ndcg2++":
+                    scale = scale + mu * (discount[columns] - discount[rows, None]).clamp(min=0)
+                weight = (own - other) * scale
+                up, down = weight.relu(), (-weight).relu_()
             if factors is not None:
-                weight = weight * factors[..., rows, None]
-            difference = sigma * difference
-            values = softplus(difference) * (weight / math.log(2))
-            return values, difference.sigmoid_() * (weight * (sigma / math.log(2)))
+                up, down = up * factors[..., rows, None], down * factors[..., None, columns]
+            if real is not None:  # padding stands last
+                up, down = up * real[..., rows, None], down * real[..., rows, None]
+            # Documents before i score no less: with x >= 0, softplus(x) = x + l and softplus(-x) = l.
+            x = (sigma * difference).clamp_(min=0)
+            e = (-x).exp_()
+            values = (up + down) * e.log1p() + up * x
+            slopes = (up - down * e) / (1 + e)
+            return values / math.log(2), slopes * (sigma / math.log(2))
 
-        value, gradient = sum_pairs(at, terms)
+        value, gradient = sum_pairs(at, terms, triangular=True)
     return with_gradient(value, at, gradient)
+
+
+def _of_distance(values: Tensor, rows: slice, columns: slice) -> Tensor:
+    """A block of the matrix with ``values[i − j − 1]`` where j is before i, and 0 elsewhere.
+
+    Args:
+        values: ``(L − 1,)``.
+        rows: the block's i.
+        columns: the block's j, from 0.
+
+    Returns:
+        ``(rows, columns)``.
+    """
+    length = len(values) + 1
+    line = torch.cat([values.flip(0), values.new_zeros(length)])  # each row of the matrix is a window of it
+    windows = line.unfold(0, columns.stop, 1)
+    return windows[length - rows.stop : length - rows.start].flip(0)
+
+
+def _shares(relevance: Tensor, mask: Tensor | None, k: int | None) -> Tensor:
+    """Each document's gain over Z; zeros where there is no ordered pair."""
+    gains = scaled_gains(relevance)
+    best = gains.sort(-1, descending=True).values * cut_discounts(gains.shape[-1], k, like=gains)
+    ideal = best.sum(-1, keepdim=True)
+    learns = has_ordered_pair(relevance, mask).unsqueeze(-1)
+    return learns * gains / torch.where(ideal > 0, ideal, torch.ones_like(ideal))
 
 
 def _check_options(variant: str, sigma: float, mu: float | None, k: int | None) -> float:

@@ -17,9 +17,8 @@ from torchrank.data.log import InteractionLog
 from torchrank.errors import DataError
 from torchrank.metrics import auc, average_precision, ndcg, recall
 from torchrank.ops.pair_loss import mean_logistic_loss
-from torchrank.ops.topk import top_k
 from torchrank.training.lists import ShownLists, score_lists
-from torchrank.training.recommendation import batch_size, score_items
+from torchrank.training.recommendation import batch_size, best_items, score_items
 from torchrank.types import InteractionScorer
 
 _Measure = Callable[[Tensor, Tensor, Tensor], Tensor]
@@ -215,8 +214,8 @@ def evaluate_catalogue(
         relevant = torch.zeros(len(users), train.num_items, dtype=torch.bool)
         relevant[_tensors(wanted.seen(users))] = True
         relevant[seen] = False
-        scores = score_items(scorer, users, train.num_items).float().cpu()
-        columns, _, mask = top_k(scores, max(cutoffs), exclude=_with_columns(seen, never, len(users)))
+        scores = score_items(scorer, users, train.num_items).float()
+        columns, _, mask = best_items(scores, max(cutoffs), _with_columns(seen, never, len(users)))
         ranking = _as_list(relevant.gather(1, columns) & mask, relevant.sum(1))
         for k in cutoffs:
             values[f"ndcg@{k}"][part] = ndcg(*ranking, k=k, empty=empty).numpy()

@@ -91,9 +91,33 @@ def recommend_batches(
         scores = rates.repeat(len(index[part]), 1)
         rows = np.flatnonzero(known[part])
         if len(rows):
-            scores[torch.from_numpy(rows)] = score_items(scorer, index[part][rows], catalogue.num_items).float().cpu()
+            known_scores = score_items(scorer, index[part][rows], catalogue.num_items).float()
+            scores = scores.to(known_scores.device).index_copy(
+                0, torch.from_numpy(rows).to(known_scores.device), known_scores
+            )
         excluded = _excluded(catalogue, index[part], rows if exclude_seen else rows[:0])
-        yield _frame(catalogue, names[part], known[part], top_k(scores, k, exclude=excluded))
+        yield _frame(catalogue, names[part], known[part], best_items(scores, k, excluded))
+
+
+def best_items(scores: Tensor, k: int, exclude: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor, Tensor]:
+    """Take the k best items of each row where the scores are, and bring only these to the CPU.
+
+    Args:
+        scores: ``(B, I)`` on any device.
+        k: how many.
+        exclude: rows ``(P,)`` and items ``(P,)`` to leave out, on the CPU.
+
+    Returns:
+        ``(B, k)`` items, scores and mask on the CPU.
+
+    Raises:
+        DataError: a NaN score.
+    """
+    rows, items = exclude
+    items, best, mask = (x.cpu() for x in top_k(scores, k, exclude=(rows.to(scores.device), items.to(scores.device))))
+    if bool(best.isnan().any()):  # NaN counts as the largest score, so it is among the best
+        raise DataError("a score is NaN; a ranking needs comparable scores")
+    return items, best, mask
 
 
 def batch_size(scorer: InteractionScorer, num_items: int) -> int:
