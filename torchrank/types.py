@@ -37,6 +37,22 @@ class ScoreLipschitz(NamedTuple):
     two: float
 
 
+class SequenceBatch(NamedTuple):
+    """A padded batch of ``B`` sequences of at most ``T`` positions with ``d`` features.
+
+    Attributes:
+        features: ``(B, T, d)``; what lies under the mask has no meaning.
+        labels: ``(B, T)`` int64, all zeros for unlabelled data; what lies under the mask has no meaning.
+        mask: ``(B, T)`` boolean, True on the first positions of each sequence.
+        sequences: ``(B,)`` int64, each sequence's number in its dataset.
+    """
+
+    features: Tensor
+    labels: Tensor
+    mask: Tensor
+    sequences: Tensor
+
+
 @runtime_checkable
 class Scorer(Protocol):
     """Scores the documents of lists: ``(B, L, d)`` features and ``(B, L)`` mask to ``(B, L)`` scores."""

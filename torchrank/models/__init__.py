@@ -9,6 +9,7 @@ _NAMES: dict[str, str] = {
     "Factorization": "torchrank.models.factorization",
     "FeedbackFactorization": "torchrank.models.feedback",
     "ItemRate": "torchrank.models.popularity",
+    "LinearChain": "torchrank.models.chain",
     "LinearScorer": "torchrank.models.scorers",
     "MLPScorer": "torchrank.models.scorers",
     "MostPop": "torchrank.models.popularity",

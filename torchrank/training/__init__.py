@@ -4,17 +4,22 @@ from torchrank._lazy import lazy_names
 
 # one name a line, sorted
 _NAMES: dict[str, str] = {
+    "ChainModule": "torchrank.training.chain",
     "ListScores": "torchrank.training.listwise",
     "ListwiseModule": "torchrank.training.listwise",
     "PerceptronModule": "torchrank.training.perceptron",
     "PublishedEvaluation": "torchrank.training.evaluation",
     "QueryDataModule": "torchrank.training.query_data",
+    "SequenceDataModule": "torchrank.training.sequence_data",
+    "SequenceLabels": "torchrank.training.chain",
     "ShownLists": "torchrank.training.lists",
     "StandardEvaluation": "torchrank.training.evaluation",
     "evaluate_catalogue": "torchrank.training.evaluation",
     "evaluate_loss": "torchrank.training.evaluation",
     "evaluate_published": "torchrank.training.evaluation",
     "evaluate_shown": "torchrank.training.evaluation",
+    "fit_chain": "torchrank.training.chain",
+    "label_sequences": "torchrank.training.chain",
     "load": "torchrank.training.checkpoint",
     "perceptron_pass": "torchrank.training.online",
     "recommend": "torchrank.training.recommendation",
