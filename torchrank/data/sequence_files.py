@@ -38,10 +38,12 @@ def read_sequences(path: str | Path, *, num_labels: int | None = None) -> Sequen
         SequenceDataset(1 sequences, 2 positions, 16 features, 4 labels)
     """
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with Path(path).open("rb") as file:
+            archive = np.load(file, allow_pickle=False)
             if not isinstance(archive, np.lib.npyio.NpzFile):
                 raise DataError(f"{path} holds a single array; give an .npz archive")
-            arrays = {name: archive[name] for name in archive.files}
+            with archive:
+                arrays = {name: archive[name] for name in archive.files}
     except FileNotFoundError:
         raise DataError(f"there is no file {path}") from None
     except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:

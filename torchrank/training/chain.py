@@ -200,17 +200,26 @@ class ChainModule(pl.LightningModule):
             kept.copy_(buffer)
 
     def on_fit_start(self) -> None:
-        """Refuse, before any work is done, what could not be averaged or rebuilt from a checkpoint."""
-        if self.average_from is not None:
-            steps = self.trainer.estimated_stepping_batches
-            if steps == float("inf"):
-                raise TorchRankError(
-                    f"average_from={self.average_from} is a share of the run, and the run has no end; give the Trainer"
-                    " max_epochs or max_steps, or average_from=None"
-                )
-            self._first_averaged = int(self.average_from * steps)
+        """Refuse, before any work is done, a module that its checkpoints could not rebuild."""
         if self.trainer.checkpoint_callbacks:
             describe(self)
+
+    def on_train_start(self) -> None:
+        """Find the first step whose weights enter the mean.
+
+        Raises:
+            TorchRankError: the mean is over a share of a run that has no end.
+        """
+        if self.average_from is None:
+            return
+        # Not earlier: asking for the number of steps makes the loader, which would then not be told where to resume.
+        steps = self.trainer.estimated_stepping_batches
+        if steps == float("inf"):
+            raise TorchRankError(
+                f"average_from={self.average_from} is a share of the run, and the run has no end; give the Trainer"
+                " max_epochs or max_steps, or average_from=None"
+            )
+        self._first_averaged = int(self.average_from * steps)
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Store class paths and plain arguments, from which :func:`torchrank.load` rebuilds the module."""
@@ -295,7 +304,7 @@ def fit_chain(
         raise TorchRankError(f"epochs={epochs} must be at least 1")
     if model is None:
         model = LinearChain(dataset.num_features, dataset.num_labels)
-    module = ChainModule(model, loss, optimizer=optimizer, average_from=average_from)
+    module = ChainModule(model, loss, optimizer=optimizer, average_from=average_from).train()
     with _silence():
         trainer = pl.Trainer(
             max_epochs=epochs,
