@@ -8,7 +8,11 @@ from torchrank._lazy import lazy_names
 
 # The most used names, one a line, sorted; every other public name lives in its sub-package.
 _NAMES: dict[str, str] = {
+    "InteractionLog": "torchrank.data.log",
+    "build_blocks": "torchrank.data.blocks",
     "load": "torchrank.training.checkpoint",
+    "read_log": "torchrank.data.reading",
+    "recommend": "torchrank.training.recommendation",
 }
 __version__ = "0.1.0"
 __all__ = ["__version__", *sorted(_NAMES)]

@@ -15,7 +15,7 @@ def log_statistics(log: InteractionLog) -> dict[str, float]:
 
     Returns:
         ``users`` and ``items`` with a row, ``interactions``, ``sparsity`` (share of pairs without a row),
-        ``mean_preferred`` and ``mean_other`` (over users who have such an item, as published) and
+        ``mean_preferred`` and ``mean_other`` (over ``users_with_preferred`` and ``users_with_other``, as published) and
         ``positive_percent``.
 
     Source: arXiv 1902.08495, tables 1 and 2.
@@ -35,7 +35,9 @@ def log_statistics(log: InteractionLog) -> dict[str, float]:
         "interactions": len(log),
         "sparsity": 1 - len(log) / max(users * items, 1),
         "mean_preferred": _mean_of_some(preferred),
+        "users_with_preferred": int((preferred > 0).sum()),
         "mean_other": _mean_of_some(shown - preferred),
+        "users_with_other": int((shown > preferred).sum()),
         "positive_percent": 100 * float(log.preferred.mean()) if len(log) else 0.0,
     }
 
