@@ -7,6 +7,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import rankdata
 
 from torchrank.data import QueryDataset, concat_queries, normalize_queries
 from torchrank.errors import DataError, ShapeError, TorchRankError
@@ -84,6 +85,28 @@ def test_concatenation_refuses():
         concat_queries([])
     with pytest.raises(DataError, match=r"\[3, 4\] features"):
         concat_queries([made([2]), made([2], features=4)])
+
+
+@given(LENGTHS, st.integers(1, 5))
+def test_ranks_against_scipy(lengths, values):
+    data = made(lengths)
+    data.features[:] = (data.features * values).round()  # ties
+    ranks = data.normalized("rank")
+    for query in range(len(data)):
+        x = data[query].features.numpy()
+        others = max(len(x) - 1, 1)
+        want = np.where(np.ptp(x, axis=0) > 0, (rankdata(x, axis=0) - 1) / others, 0)
+        np.testing.assert_allclose(ranks[query].features, want, atol=1e-6)
+
+
+def test_methods_stand_side_by_side():
+    data = made([2, 3])
+    both = data.normalized("minmax", "rank")
+    assert torch.equal(
+        both.features, torch.cat([data.normalized("minmax").features, data.normalized("rank").features], 1)
+    )
+    with pytest.raises(TorchRankError, match="at least one"):
+        data.normalized()
 
 
 @given(LENGTHS)

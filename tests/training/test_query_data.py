@@ -68,6 +68,9 @@ def test_normalisation(write):
     data = QueryDataModule(train=write("x", TEXT), normalize="minmax")
     data.setup("fit")
     assert data.dataset("train").features.tolist() == [[1, 0], [0, 0], [0, 0]]
+    both = QueryDataModule(train=write("x", TEXT), normalize=["minmax", "rank"])
+    both.setup("fit")
+    assert both.dataset("train").features.tolist() == [[1, 0, 1, 0], [0, 0, 0, 0], [0, 0, 0, 0]]
     with pytest.raises(TorchRankError, match="did you mean 'minmax'"):
         QueryDataModule(normalize="minimax")
 

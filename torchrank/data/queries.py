@@ -8,8 +8,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from torchrank.data.normalization import normalize_queries
-from torchrank.errors import DataError, ShapeError
+from torchrank.data.normalization import METHODS, normalize_queries
+from torchrank.errors import DataError, ShapeError, TorchRankError
 from torchrank.ops.ragged import ragged_take
 
 
@@ -162,20 +162,29 @@ class QueryDataset:
             self.list_weights[chosen],
         )
 
-    def normalized(self, method: str) -> "QueryDataset":
+    def normalized(self, *methods: str) -> "QueryDataset":
         """Return the dataset with its features rescaled inside every query, see :func:`normalize_queries`.
 
         Args:
-            method: ``"minmax"`` or ``"zscore"``.
+            methods: one or more of ``"minmax"``, ``"rank"`` and ``"zscore"``; the features of several stand side by
+                side.
 
         Returns:
             a new dataset that shares the other parts.
 
         Raises:
-            TorchRankError: an unknown method.
+            TorchRankError: no method, or an unknown one.
+
+        Example:
+            >>> data = QueryDataset(torch.rand(5, 3), torch.zeros(5), torch.tensor([0, 2, 5]))
+            >>> data.normalized("minmax", "rank")
+            QueryDataset(2 queries, 5 documents, 6 features)
         """
+        if not methods:
+            raise TorchRankError(f"name at least one of {', '.join(METHODS)}")
+        scaled = [normalize_queries(self.features, self.offsets, method=method) for method in methods]
         return QueryDataset(
-            normalize_queries(self.features, self.offsets, method=method),
+            torch.cat(scaled, 1),
             self.relevance,
             self.offsets,
             self.query_ids,

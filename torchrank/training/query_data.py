@@ -36,8 +36,8 @@ class QueryDataModule(pl.LightningDataModule):
         num_features: number of features; by default the highest that a part's files name, which must then be the same
             in every part.
         zero_based: the files number their features from 0.
-        normalize: ``"minmax"`` or ``"zscore"`` to rescale the features inside every query; None to take them as they
-            are.
+        normalize: ``"minmax"``, ``"rank"`` or ``"zscore"`` to rescale the features inside every query, or a list of
+            them to have several side by side; None to take the features as they are.
         batch_size: most lists in a batch, on each device.
         shuffle: shuffle the training part every epoch; False streams it in its order, as an online learner wants.
         max_padding: largest share of padding in the batches; 1 batches lists whatever their lengths.
@@ -65,15 +65,16 @@ class QueryDataModule(pl.LightningDataModule):
         groups: dict[str, str | list[str]] | None = None,
         num_features: int | None = None,
         zero_based: bool = False,
-        normalize: str | None = None,
+        normalize: str | list[str] | None = None,
         batch_size: int = 32,
         shuffle: bool = True,
         max_padding: float = 0.2,
         seed: int = 0,
     ) -> None:
         super().__init__()
-        if normalize is not None:
-            check_option("normalize", normalize, METHODS)
+        methods = [normalize] if isinstance(normalize, str) else normalize or []
+        for method in methods:
+            check_option("normalize", method, METHODS)
         for part in groups or {}:
             check_option("groups", part, PARTS)
         self.train, self.val, self.test, self.predict = train, val, test, predict
@@ -85,6 +86,7 @@ class QueryDataModule(pl.LightningDataModule):
         self.shuffle = shuffle
         self.max_padding = max_padding
         self.seed = seed
+        self._methods = methods
         self._ready: dict[Part, QueryDataset] = {}
 
     def setup(self, stage: str) -> None:
@@ -120,7 +122,7 @@ class QueryDataModule(pl.LightningDataModule):
             if len(sides) != len(paths):
                 raise DataError(f"{part} has {len(paths)} files, but groups names {len(sides)} side files for it")
             data = concat_queries([self._read(path, side, part) for path, side in zip(paths, sides, strict=True)])
-        return data if self.normalize is None else data.normalized(self.normalize)
+        return data.normalized(*self._methods) if self._methods else data
 
     def _read(self, path: str | Path, side: str | None, part: Part) -> QueryDataset:
         return read_letor(
