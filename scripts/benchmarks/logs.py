@@ -5,6 +5,9 @@
 One thread everywhere. All sides read the same Parquet file, sort it by user and time, take the first 80 % of each user
 and find the "run" blocks of that part; they are timed in turn in one process and must agree on the number of blocks.
 Peak memory is that of a fresh process that imports the library, warms it up on a tiny file and runs once.
+
+A second table times what training does again and again, on a synthetic log of a million rows: blocks, blocks rebuilt
+from a random order, and each evaluation.
 """
 
 import argparse
@@ -27,10 +30,20 @@ import pandas as pd  # noqa: E402
 import polars as pl  # noqa: E402
 import pyarrow as pa  # noqa: E402
 import pyarrow.parquet as pq  # noqa: E402
+import torch  # noqa: E402
 from common import interleave, peak_memory, print_table, write_results  # noqa: E402
 
-from torchrank.data import InteractionLog, build_blocks  # noqa: E402
+from torchrank.data import InteractionLog, build_blocks, make_interactions  # noqa: E402
+from torchrank.models import Factorization  # noqa: E402
+from torchrank.training import (  # noqa: E402
+    ShownLists,
+    evaluate_catalogue,
+    evaluate_loss,
+    evaluate_published,
+    evaluate_shown,
+)
 
+torch.set_num_threads(1)
 pa.set_cpu_count(1)
 pa.set_io_thread_count(1)
 MEMORY = """
@@ -100,8 +113,25 @@ def write_logs(folder, rows, seed=0):
     pq.write_table(table.take(pa.array(np.lexsort((time, user)))), folder / "in order.parquet")
 
 
+def again_and_again(repeats):
+    """Seconds of the calls that training and validation repeat."""
+    log, _ = make_interactions()
+    train, test = log.split_per_user(train=0.8)
+    lists, generator = ShownLists.from_log(test), np.random.default_rng(0)
+    torch.manual_seed(0)
+    scorer = Factorization(log.num_users, log.num_items, 32)
+    calls = {f"blocks, {rule}": partial(build_blocks, train, rule=rule) for rule in ("run", "positive")}
+    calls["blocks, run, random order"] = partial(build_blocks, train, rule="run", shuffle=generator)
+    calls["evaluate_published"] = partial(evaluate_published, scorer, lists)
+    calls["evaluate_shown"] = partial(evaluate_shown, scorer, lists)
+    calls["evaluate_loss"] = partial(evaluate_loss, scorer, lists)
+    calls["evaluate_catalogue"] = partial(evaluate_catalogue, scorer, train, test)
+    timing = interleave(calls, repeats=repeats)
+    return [{"call": name, "seconds": took.best, "median": took.median} for name, took in timing.items()]
+
+
 def main():
-    """Print the table and write it where asked."""
+    """Print the tables and write them where asked."""
     parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
     parser.add_argument("--out", help="write the rows to this JSON file")
     parser.add_argument("--rows", type=int, default=10_000_000)
@@ -135,6 +165,9 @@ def main():
                     }
                 )
     print_table(f"{args.rows:,} rows: read + sort + split + blocks, one thread", results)
+    calls = again_and_again(args.repeats)
+    print_table(f"{10**6:,} rows: calls that training repeats, one thread", calls)
+    results += calls
     if args.out:
         write_results(args.out, results, packages=["polars", "pandas", "pyarrow", "numba"])
 
