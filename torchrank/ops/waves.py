@@ -93,15 +93,15 @@ def build_waves(
     if lanes < 1:
         raise TorchRankError(f"lanes={lanes!r}; give at least 1")
     counts: Ints = np.diff(block_starts)
-    order = order[counts[order] > 0].astype(np.int64)
-    first, length = _schedule(counts[order].astype(np.int64), lanes)
-    least = max(int(counts[order].max(initial=0)), -(-int(counts[order].sum()) // lanes))
+    entering: Ints = order[counts[order] > 0].astype(np.int64)
+    first, length = _schedule(counts[entering], lanes)
+    least = max(int(counts[entering].max(initial=0)), -(-int(counts[entering].sum()) // lanes))
     if length > 1.1 * least:
-        longest_first = order[np.argsort(-counts[order], kind="stable")].astype(np.int64)
-        again, shorter = _schedule(counts[longest_first].astype(np.int64), lanes)
+        longest_first = entering[np.argsort(-counts[entering], kind="stable")]
+        again, shorter = _schedule(counts[longest_first], lanes)
         if shorter < length:
-            order, first, length = longest_first, again, shorter
-    blocks, users, sizes = _blocks_by_wave(order, first, counts, block_starts, length)
+            entering, first, length = longest_first, again, shorter
+    blocks, users, sizes = _blocks_by_wave(entering, first, counts, block_starts, length)
     entries, pairs = _sizes(blocks, slices)
     entry_bounds, pair_bounds = _bounds(entries, sizes), _bounds(pairs, sizes)
     total, all_pairs = int(entry_bounds[-1]), int(pair_bounds[-1])

@@ -5,11 +5,13 @@ from torchrank._lazy import lazy_names
 # one name a line, sorted
 _NAMES: dict[str, str] = {
     "ChainModule": "torchrank.training.chain",
+    "InteractionDataModule": "torchrank.training.interaction_data",
     "ListScores": "torchrank.training.listwise",
     "ListwiseModule": "torchrank.training.listwise",
     "PerceptronModule": "torchrank.training.perceptron",
     "PublishedEvaluation": "torchrank.training.evaluation",
     "QueryDataModule": "torchrank.training.query_data",
+    "SAROSModule": "torchrank.training.saros",
     "SequenceDataModule": "torchrank.training.sequence_data",
     "SequenceLabels": "torchrank.training.chain",
     "ShownLists": "torchrank.training.lists",

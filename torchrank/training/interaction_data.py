@@ -1,0 +1,181 @@
+"""Interactions for training, validation and test, from a file or from memory."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytorch_lightning as pl
+import torch
+from torch.utils.data import DataLoader
+
+from torchrank.data.log import InteractionLog
+from torchrank.errors import DataError, TorchRankError
+from torchrank.training.lists import ShownLists
+
+
+class EpochPart(NamedTuple):
+    """One training step's share of an epoch: part ``number`` of ``parts``."""
+
+    number: int
+    parts: int
+
+
+class EpochParts:
+    """The steps of an epoch; its state lets Lightning resume inside one with exactly the next step."""
+
+    def __init__(self, parts: int) -> None:
+        self.parts = parts
+        self._next = 0
+
+    def __len__(self) -> int:
+        return self.parts
+
+    def __iter__(self) -> Iterator[EpochPart]:
+        if self._next >= self.parts:
+            self._next = 0
+        while self._next < self.parts:
+            self._next += 1
+            yield EpochPart(self._next - 1, self.parts)
+
+    def state_dict(self) -> dict[str, int]:
+        """Where the epoch stands."""
+        return {"next": self._next, "parts": self.parts}
+
+    def load_state_dict(self, state: dict[str, int]) -> None:
+        """Go on where another run stood.
+
+        Raises:
+            DataError: it cut its epochs into another number of steps.
+        """
+        if state["parts"] != self.parts:
+            raise DataError(
+                f"the checkpoint's epochs have {state['parts']} steps; set steps_per_epoch={state['parts']}"
+            )
+        self._next = state["next"]
+
+
+class InteractionDataModule(pl.LightningDataModule):
+    """A log of shown items, split in each user's time: the first interactions train, the next validate, the last test.
+
+    Args:
+        log: a Parquet file or folder, a CSV file (any other name), or an :class:`~torchrank.data.InteractionLog`; the
+            options of the columns are for files.
+        positive_at: an item is preferred where its feedback is at least this; needed for files.
+        user: column of user ids.
+        item: column of item ids.
+        feedback: column of numbers.
+        time: column of numbers, dates or moments.
+        duplicates: ``"keep"``, ``"last"`` or ``"error"`` for a user's further rows of one item.
+        train: share of each user's interactions that is not test.
+        validation: share of each user's training interactions, the last of them, that is kept for validation; 0 trains
+            on all and validates nothing.
+        steps_per_epoch: steps an epoch is cut into, for progress bars and checkpoints; changes no result.
+
+    Raises:
+        TorchRankError: a share or a number of steps that cannot be.
+        DataError: a file without ``positive_at``.
+
+    Example:
+        >>> from torchrank.data import make_interactions
+        >>> log, _ = make_interactions(num_users=20, num_items=50, num_interactions=400)
+        >>> data = InteractionDataModule(log)
+        >>> data.setup("fit")
+        >>> len(data.train_log) + len(data.val_log) + len(data.test_log)
+        400
+    """
+
+    def __init__(
+        self,
+        log: str | InteractionLog,
+        *,
+        positive_at: float | None = None,
+        user: str = "user",
+        item: str = "item",
+        feedback: str = "feedback",
+        time: str = "time",
+        duplicates: str = "keep",
+        train: float = 0.8,
+        validation: float = 0.1,
+        steps_per_epoch: int = 20,
+    ) -> None:
+        super().__init__()
+        if not 0 <= validation < 1:
+            raise TorchRankError(f"validation={validation!r}; give a share from 0 to below 1")
+        if steps_per_epoch < 1:
+            raise TorchRankError(f"steps_per_epoch={steps_per_epoch!r}; give at least 1")
+        if positive_at is None and not isinstance(log, InteractionLog):
+            raise DataError(f"say positive_at=…, the least feedback in {log} that counts as preferred")
+        self.log = log
+        self.positive_at = positive_at
+        self.user, self.item, self.feedback, self.time = user, item, feedback, time
+        self.duplicates = duplicates
+        self.train = train
+        self.validation = validation
+        self.steps_per_epoch = steps_per_epoch
+        self._parts: tuple[InteractionLog, InteractionLog | None, InteractionLog] | None = None
+
+    def setup(self, stage: str) -> None:
+        """Read and split the log, once."""
+        if self._parts is None:
+            log = self.log if isinstance(self.log, InteractionLog) else self._read(self.log)
+            train, test = log.split_per_user(train=self.train)
+            parts = (train, None) if self.validation == 0 else train.split_per_user(train=1 - self.validation)
+            self._parts = (*parts, test)
+
+    def _read(self, path: str) -> InteractionLog:
+        parquet = Path(path).is_dir() or Path(path).suffix in (".parquet", ".pq")
+        read = InteractionLog.from_parquet if parquet else InteractionLog.from_csv
+        columns = {"user": self.user, "item": self.item, "feedback": self.feedback, "time": self.time}
+        assert self.positive_at is not None  # noqa: S101 - for the type checker: refused in __init__
+        return read(path, positive_at=self.positive_at, duplicates=self.duplicates, **columns)
+
+    def _part(self, number: int) -> Any:
+        if self._parts is None:
+            self.setup("fit")
+        return self._parts[number]  # type: ignore[index] # set up above
+
+    @property
+    def train_log(self) -> InteractionLog:
+        """What is trained on."""
+        log: InteractionLog = self._part(0)
+        return log
+
+    @property
+    def val_log(self) -> InteractionLog | None:
+        """What is validated on; None for ``validation=0``."""
+        log: InteractionLog | None = self._part(1)
+        return log
+
+    @property
+    def test_log(self) -> InteractionLog:
+        """What is tested on."""
+        log: InteractionLog = self._part(2)
+        return log
+
+    def train_dataloader(self) -> EpochParts:
+        """The steps of an epoch."""
+        return EpochParts(self.steps_per_epoch)
+
+    def val_dataloader(self) -> Any:
+        """One batch, all lists of the validation part; nothing where there is none."""
+        return _NoBatches() if self.val_log is None else _one_batch(self.val_log)
+
+    def test_dataloader(self) -> Any:
+        """One batch, all lists of the test part."""
+        return _one_batch(self.test_log)
+
+    def transfer_batch_to_device(self, batch: Any, device: torch.device, dataloader_idx: int) -> Any:
+        """Leave batches where they are: they say what to work on and hold no tensors."""
+        return batch
+
+
+class _NoBatches:
+    """An iterable of nothing that does not know its length: Lightning warns of one that does."""
+
+    def __iter__(self) -> Iterator[ShownLists]:
+        return iter(())
+
+
+def _one_batch(log: InteractionLog) -> Any:
+    lists: Any = [ShownLists.from_log(log)]
+    return DataLoader(lists, batch_size=None)

@@ -1,0 +1,141 @@
+"""What the modules that learn preferences share: the scorer made from the log, what they measure, what they save."""
+
+from typing import Any
+
+import numpy as np
+import pytorch_lightning as pl
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from torchrank.data.catalogue import Catalogue
+from torchrank.data.log import InteractionLog
+from torchrank.errors import DataError, TorchRankError
+from torchrank.models import Factorization, FeedbackFactorization
+from torchrank.training.checkpoint import SPEC_KEY
+from torchrank.training.evaluation import evaluate_loss, evaluate_published, evaluate_shown
+from torchrank.training.lists import ShownLists
+from torchrank.training.spec import describe
+
+
+def make_scorer(
+    log: InteractionLog, *, dim: int, init: str, item_bias: bool, feedback: bool, seed: int
+) -> Factorization | FeedbackFactorization:
+    """Make a scorer for the users and items of a training log.
+
+    Args:
+        log: what it will be trained on.
+        dim: length of the vectors.
+        init: ``"uniform"`` or ``"normal"``.
+        item_bias: give items offsets, started at the smoothed log-odds of their positive feedback.
+        feedback: describe users by their feedback rather than by vectors of their own.
+        seed: of the start.
+
+    Returns:
+        the scorer, on the CPU.
+    """
+    sizes = {"num_users": log.num_users, "num_items": log.num_items, "dim": dim, "init": init, "item_bias": item_bias}
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        if feedback:
+            return FeedbackFactorization.from_log_arrays(log.users, log.items, log.preferred, **sizes)
+        scorer = Factorization(**sizes)
+    if item_bias:
+        counts = Catalogue.from_log(log)
+        scorer.start_item_bias(torch.from_numpy(counts.positives), torch.from_numpy(counts.shown))
+    return scorer
+
+
+def training_log(trainer: pl.Trainer) -> InteractionLog:
+    """Return the log a trainer's data module trains on.
+
+    Raises:
+        DataError: it has no such data module.
+    """
+    log = getattr(getattr(trainer, "datamodule", None), "train_log", None)
+    if not isinstance(log, InteractionLog):
+        raise DataError("training needs a log: trainer.fit(module, datamodule=InteractionDataModule(…))")
+    return log
+
+
+def check_sizes(scorer: Any, log: InteractionLog) -> None:
+    """Refuse a scorer made for other users or items than the log's.
+
+    Raises:
+        DataError: the numbers differ.
+    """
+    for name in ("num_users", "num_items"):
+        made, there = getattr(scorer, name, None), getattr(log, name)
+        if isinstance(made, int) and made != there:
+            raise DataError(f"the scorer was made for {name}={made}, the log has {there}; make it for the log")
+
+
+def views(parameter: Tensor | None) -> NDArray[np.float32]:
+    """Return a table as a numpy array that shares its memory; an empty one for None.
+
+    Raises:
+        TorchRankError: the table is not in float32 on the CPU.
+    """
+    if parameter is None:
+        return np.zeros(0, np.float32)
+    if parameter.device.type != "cpu" or parameter.dtype != torch.float32:
+        raise TorchRankError(
+            f'engine="sequential" steps through float32 tables on the CPU, these are {parameter.dtype} on'
+            f' {parameter.device}; use engine="batched", or Trainer(accelerator="cpu", precision="32-true")'
+        )
+    return parameter.detach().numpy()
+
+
+def compiled_scorer(scorer: nn.Module) -> Factorization | FeedbackFactorization:
+    """Refuse a scorer that the compiled loops do not know.
+
+    Raises:
+        TorchRankError: it is neither of the two.
+    """
+    if type(scorer) not in (Factorization, FeedbackFactorization):
+        raise TorchRankError(
+            f'engine="sequential" is compiled for Factorization and FeedbackFactorization, not for'
+            f' {type(scorer).__name__}; use engine="batched", which takes any scorer'
+        )
+    return scorer
+
+
+def refuse_processes(trainer: pl.Trainer) -> None:
+    """Refuse to train in more than one process, which would learn as many separate models.
+
+    Raises:
+        TorchRankError: there are more.
+    """
+    if trainer.world_size > 1:
+        raise TorchRankError(
+            f"preferences are learned in one process, not {trainer.world_size}; use Trainer(devices=1)"
+        )
+
+
+def move_schedule(module: pl.LightningModule) -> None:
+    """Move the schedule of η to the present epoch, however training came to it."""
+    scheduler: Any = module.lr_schedulers()
+    while scheduler is not None and scheduler.last_epoch < module.current_epoch:
+        scheduler.step()
+
+
+def log_measures(module: pl.LightningModule, lists: ShownLists, prefix: str) -> None:
+    """Log how a module orders a part's shown items.
+
+    ``loss`` is the logistic pair loss, ``ndcg@10``, ``map@10`` and ``auc`` are by the usual conventions,
+    ``published_ndcg@10`` and ``published_map@10`` by those of the SAROS paper.
+    """
+    shown, published = evaluate_shown(module, lists).mean, evaluate_published(module, lists).mean
+    values = {"loss": evaluate_loss(module, lists)}
+    values |= {name: shown[name] for name in ("ndcg@10", "map@10", "auc")}
+    values |= {f"published_{name}": published[name] for name in ("ndcg@10", "map@10")}
+    bar = {"loss", "ndcg@10"}
+    for name, value in values.items():
+        module.log(prefix + name, value, batch_size=len(lists), prog_bar=name in bar)
+
+
+def store(module: pl.LightningModule, log: InteractionLog | None, checkpoint: dict[str, Any]) -> None:
+    """Add to a checkpoint what rebuilds the module, and the users and items it knows."""
+    checkpoint[SPEC_KEY] = describe(module)
+    if log is not None:
+        checkpoint["catalogue"] = Catalogue.from_log(log).state()

@@ -1,0 +1,269 @@
+"""SAROS as a LightningModule: two engines for one algorithm."""
+
+from collections.abc import Callable, Iterable
+from typing import Any, Literal
+
+import numpy as np
+import pytorch_lightning as pl
+import torch
+from torch import Tensor, nn
+from torch.optim import SGD, Optimizer
+from torch.optim.lr_scheduler import LRScheduler
+
+from torchrank.data.log import InteractionLog
+from torchrank.errors import TorchRankError, check_option
+from torchrank.losses import BPRLoss
+from torchrank.models import Factorization
+from torchrank.ops.blocks import RULES
+from torchrank.ops.wave_steps import factorization_step, take_wave, wave_loss
+from torchrank.ops.waves import Waves
+from torchrank.training.averaging import StartAverage
+from torchrank.training.interaction_data import EpochPart
+from torchrank.training.lists import ShownLists
+from torchrank.training.preference import (
+    check_sizes,
+    compiled_scorer,
+    log_measures,
+    make_scorer,
+    move_schedule,
+    refuse_processes,
+    store,
+    training_log,
+)
+from torchrank.training.saros_plan import BlockOptions, EpochPlan, plan_epoch
+from torchrank.training.sequential_steps import saros_step
+from torchrank.training.spec import describe
+
+
+class SAROSModule(pl.LightningModule):
+    """Learn preferences from blocks: one gradient step a block, blocks in time inside a user, user after user.
+
+    The step of a block is on the mean over its pairs of log(1 + exp(s_j − s_i)) + μ(‖U_u‖² + ‖V_i‖² + ‖V_j‖²), item i
+    preferred over j. Needs ``trainer.fit(module, datamodule=InteractionDataModule(…))``. Logs ``train_loss``, the mean
+    of the pair losses before their steps (with ``"batched"``: of the block losses), and for the validation and test
+    part ``val_loss``, ``val_ndcg@10``, ``val_map@10``, ``val_auc``, ``val_published_ndcg@10``,
+    ``val_published_map@10`` and the same for ``test_``.
+
+    Args:
+        scorer: scores users and items; made from the training log by default.
+        dim: of a scorer made from the log, length of the vectors.
+        init: of a scorer made from the log, ``"uniform"`` on [0, 1) (published) or ``"normal"`` with deviation 0.1.
+        item_bias: of a scorer made from the log, give items offsets, started at the log-odds of their feedback.
+        feedback: of a scorer made from the log, describe users by their feedback
+            (:class:`~torchrank.models.FeedbackFactorization`) and not by vectors of their own.
+        engine: ``"sequential"``, the published algorithm as a compiled loop on the CPU; or ``"batched"``, many users
+            side by side, for any scorer, pair loss, optimiser and device.
+        rule: which blocks there are, see :func:`~torchrank.data.build_blocks`.
+        order: of a user's interactions before they are cut into blocks: ``"time"``, or ``"shuffled"`` anew every epoch.
+        user_order: ``"fixed"`` (by first appearance in the log) or ``"shuffled"`` anew every epoch.
+        minimum: b, see :meth:`~torchrank.data.Blocks.select`; None for no limit.
+        maximum: B, likewise.
+        overflow: what becomes of users with more than B blocks, ``"discard"`` or ``"truncate"``.
+        eta: step size η.
+        mu: μ of the L2 term; a scorer of your own then needs ``squared_norms(users, items)``.
+        momentum: every parameter keeps moving at every block, v ← m·v + g and ω ← ω − η·v.
+        averaging: predict with the mean of the weights at the start of each user, and not with the last ones.
+        lr_scheduler: makes the schedule of η from an optimiser; it moves once an epoch.
+        loss: with ``"batched"``, a pair loss that sums its weighted pairs; ``BPRLoss(reduction="sum")`` by default.
+        optimizer: with ``"batched"``, makes the optimiser from the parameters, in place of SGD with ``eta`` and
+            ``momentum``; a wave's block losses are summed, not averaged.
+        lanes: with ``"batched"``, how many users move side by side; one takes the steps of ``"sequential"``.
+        seed: of a scorer made from the log and of the orders.
+
+    Raises:
+        TorchRankError: an option that does not exist, cannot be, or does not go with the engine.
+
+    Source: Burashnikova, Maximov & Amini (arXiv 1902.08495), Algorithm 1; momentum: arXiv 2012.06910.
+
+    Example:
+        >>> from torchrank.data import make_interactions
+        >>> from torchrank.training import InteractionDataModule
+        >>> log, _ = make_interactions(num_users=30, num_items=40, num_interactions=500)
+        >>> module = SAROSModule(dim=4, feedback=True, item_bias=True, order="shuffled")
+        >>> quiet = {"logger": False, "enable_progress_bar": False, "enable_model_summary": False}
+        >>> trainer = pl.Trainer(max_epochs=2, accelerator="cpu", enable_checkpointing=False, **quiet)
+        >>> trainer.fit(module, datamodule=InteractionDataModule(log))
+        >>> module(torch.tensor([0]), torch.tensor([3])).shape
+        torch.Size([1])
+    """
+
+    def __init__(
+        self,
+        scorer: nn.Module | None = None,
+        *,
+        dim: int = 4,
+        init: Literal["uniform", "normal"] = "uniform",
+        item_bias: bool = False,
+        feedback: bool = False,
+        engine: Literal["sequential", "batched"] = "sequential",
+        rule: Literal["run", "single", "eager", "positive"] = "run",
+        order: Literal["time", "shuffled"] = "time",
+        user_order: Literal["fixed", "shuffled"] = "fixed",
+        minimum: float | str | None = None,
+        maximum: float | str | None = None,
+        overflow: Literal["discard", "truncate"] = "discard",
+        eta: float = 0.01,
+        mu: float = 0.01,
+        momentum: float = 0.0,
+        averaging: bool = False,
+        lr_scheduler: Callable[[Optimizer], LRScheduler] | None = None,
+        loss: nn.Module | None = None,
+        optimizer: Callable[[Iterable[Any]], Optimizer] | None = None,
+        lanes: int = 4096,
+        seed: int = 0,
+    ) -> None:
+        super().__init__()
+        check_option("engine", engine, ("sequential", "batched"))
+        check_option("rule", rule, RULES)
+        check_option("order", order, ("time", "shuffled"))
+        check_option("user_order", user_order, ("fixed", "shuffled"))
+        check_option("overflow", overflow, ("discard", "truncate"))
+        for name, value, high in (("eta", eta, np.inf), ("mu", mu, np.inf), ("momentum", momentum, 1)):
+            if not 0 <= value < high:
+                raise TorchRankError(f"{name}={value!r}; give a number of at least 0 and below {high}")
+        if lanes < 1:
+            raise TorchRankError(f"lanes={lanes!r}; give at least 1")
+        if engine == "sequential" and not (loss is None and optimizer is None):
+            raise TorchRankError(
+                'the sequential engine has its own loss and steps; loss and optimizer go with "batched"'
+            )
+        if engine == "sequential" and momentum > 0 and averaging:
+            raise TorchRankError('momentum with averaging needs engine="batched"')
+        self.scorer = scorer
+        self.dim, self.init, self.item_bias, self.feedback = dim, init, item_bias, feedback
+        self.engine = engine
+        self.rule, self.order, self.user_order = rule, order, user_order
+        self.minimum, self.maximum, self.overflow = minimum, maximum, overflow
+        self.eta, self.mu, self.momentum, self.averaging = eta, mu, momentum, averaging
+        self.lr_scheduler, self.loss, self.optimizer, self.lanes, self.seed = lr_scheduler, loss, optimizer, lanes, seed
+        self.automatic_optimization = False
+        self.average = StartAverage(scorer) if averaging and scorer is not None else None
+        self._train_log: InteractionLog | None = None
+        self._plan: tuple[int, EpochPlan, Waves | None] | None = None
+
+    def setup(self, stage: str) -> None:
+        """Make the scorer from the training log, and refuse what cannot be trained."""
+        if stage != "fit":
+            return
+        refuse_processes(self.trainer)
+        log = self._train_log = training_log(self.trainer)
+        self._plan = None
+        if self.scorer is None:
+            made = {"dim": self.dim, "init": self.init, "item_bias": self.item_bias, "feedback": self.feedback}
+            self.scorer = make_scorer(log, seed=self.seed, **made)  # type: ignore[arg-type] # the four by name
+            self.average = StartAverage(self.scorer) if self.averaging else None
+        check_sizes(self.scorer, log)
+        if self.engine == "sequential":
+            known = compiled_scorer(self.scorer)
+            if self.momentum > 0 and not isinstance(known, Factorization):
+                raise TorchRankError('momentum with a feedback factorisation needs engine="batched"')
+        if self.mu > 0 and not hasattr(self.scorer, "squared_norms"):
+            raise TorchRankError(
+                f"mu={self.mu!r} needs {type(self.scorer).__name__}.squared_norms(users, items), the squared norms of"
+                " what users and items are described by; define it, or set mu=0"
+            )
+
+    @property
+    def _moving(self) -> nn.Module:
+        """The scorer whose weights take the steps."""
+        moving = self.scorer if self.average is None else self.average.scorer
+        assert moving is not None  # noqa: S101 - for the type checker: made in setup
+        return moving
+
+    def forward(self, users: Tensor, items: Tensor) -> Tensor:
+        """Score users and items by internal index: ``(...)`` each to ``(...)``."""
+        if self.scorer is None:
+            raise TorchRankError("this module has no scorer yet: it is made from the log by trainer.fit")
+        scores: Tensor = self.scorer(users, items)
+        return scores
+
+    def training_step(self, batch: EpochPart, batch_idx: int) -> None:
+        """Take the steps of one part of the epoch."""
+        optimizer: Any = self.optimizers()
+        move_schedule(self)
+        if self._plan is None or self._plan[0] != self.current_epoch:
+            self._plan = self._lay_out(self.current_epoch)
+        _, plan, waves = self._plan
+        loss: float | Tensor
+        if waves is None:
+            loss = saros_step(
+                self._moving,
+                plan,
+                plan.part(*batch),
+                optimizer,
+                mu=self.mu,
+                momentum=self.momentum,
+                average=self.average,
+            )
+            optimizer.step()  # without gradients: it moves nothing, and Lightning counts the step
+        else:
+            first, last = (len(waves) * n // batch.parts for n in (batch.number, batch.number + 1))
+            loss = self._run_waves(waves, range(first, last), optimizer)
+        if self.average is not None:
+            self.average.write_mean(self.scorer)  # type: ignore[arg-type] # there is one
+        self.log("train_loss", loss, on_step=True, on_epoch=True, batch_size=1, prog_bar=True)
+
+    def _lay_out(self, epoch: int) -> tuple[int, EpochPlan, Waves | None]:
+        options = BlockOptions(
+            self.rule, self.order, self.user_order, self.minimum, self.maximum, self.overflow, self.seed
+        )
+        log = self._train_log
+        assert log is not None  # noqa: S101 - for the type checker: set in setup
+        before = None if self._plan is None else self._plan[1]
+        plan = plan_epoch(log, options, epoch, before=before)
+        if self.engine == "sequential":
+            return epoch, plan, None
+        if before is not None and self.order == "time" and self.user_order == "fixed":
+            return epoch, plan, self._plan[2]  # type: ignore[index] # the same blocks in the same order
+        return epoch, plan, plan.waves(self.lanes).to(self.device)
+
+    def _run_waves(self, waves: Waves, numbers: range, optimizer: Any) -> Tensor:
+        scorer, loss = self._moving, self.loss or BPRLoss(reduction="sum")
+        plain = type(scorer) is Factorization and self.loss is None and self.optimizer is None and self.momentum == 0
+        total, blocks = torch.zeros((), device=self.device), torch.zeros((), device=self.device)
+        for number in numbers:
+            wave = take_wave(waves, number)
+            if self.average is not None:
+                self.average.count(waves.starting[number])
+            if plain and isinstance(scorer, Factorization):
+                tables = scorer.user_vectors.data, scorer.item_vectors.data
+                offsets = None if scorer.item_offsets is None else scorer.item_offsets.data
+                total += factorization_step(*tables, offsets, wave, eta=optimizer.param_groups[0]["lr"], mu=self.mu)
+            else:
+                value, objective = wave_loss(scorer, loss, wave, mu=self.mu)
+                optimizer.zero_grad(set_to_none=False)
+                self.manual_backward(objective)
+                optimizer.step()
+                total += value
+            blocks += wave.user_weights.sum()
+        if plain:
+            optimizer.step()  # without gradients, as above
+        return total / blocks.clamp(min=1)
+
+    def validation_step(self, batch: ShownLists, batch_idx: int) -> None:
+        """Log the measures of the validation part."""
+        log_measures(self, batch, "val_")
+
+    def test_step(self, batch: ShownLists, batch_idx: int) -> None:
+        """Log the measures of the test part."""
+        log_measures(self, batch, "test_")
+
+    def configure_optimizers(self) -> Any:
+        """Make the optimiser; for the compiled loop it holds η, the velocities and the schedule."""
+        parameters = self._moving.parameters()
+        if self.optimizer is not None:
+            optimizer = self.optimizer(parameters)
+        else:
+            optimizer = SGD(parameters, lr=self.eta, momentum=self.momentum)
+        if self.lr_scheduler is None:
+            return optimizer
+        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": self.lr_scheduler(optimizer)}}
+
+    def on_fit_start(self) -> None:
+        """Refuse, before any work is done, a module that its checkpoints could not rebuild."""
+        if self.trainer.checkpoint_callbacks:
+            describe(self)
+
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Store what rebuilds the module, and the users and items it knows."""
+        store(self, self._train_log, checkpoint)
