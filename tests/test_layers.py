@@ -65,6 +65,7 @@ def test_only_training_and_the_command_line_import_lightning(path):
         ("torchrank", ["torch"]),
         ("torchrank.losses", ["pytorch_lightning", "polars", "matplotlib", "torchmetrics", "numba", "sklearn"]),
         ("torchrank.metrics", ["pytorch_lightning", "polars", "matplotlib", "torchmetrics"]),
+        ("torchrank.data.blocks", ["torch", "pytorch_lightning", "polars", "matplotlib", "sklearn"]),
         ("torchrank.models", ["pytorch_lightning", "polars", "matplotlib"]),
         ("torchrank.training", ["pytorch_lightning", "matplotlib"]),
         ("torchrank.cli", ["torch", "matplotlib"]),

@@ -115,6 +115,8 @@ def test_columns_of_other_names():
         [dt.datetime(2020, 1, day) for day in (4, 1, 2, 3)],
         [dt.date(2020, 1, day) for day in (4, 1, 2, 3)],
         [dt.datetime(2020, 1, day, tzinfo=dt.UTC) for day in (4, 1, 2, 3)],
+        pl.Series([4, 1, 2, 3], dtype=pl.Datetime("ns")),  # less than a microsecond apart
+        pl.Series([4, 1, 2, 3], dtype=pl.Datetime("ms", "Asia/Tokyo")),
         [0.4, -1e300, 0.2, float("inf")],
         pl.Series([4, 1, 2, 3], dtype=pl.UInt8),
     ],
@@ -202,7 +204,8 @@ def test_split_by_time_cuts_everyone_at_one_moment(columns, moment):
 def test_split_by_time_at_a_date():
     days = [dt.datetime(2020, 1, day) for day in (4, 1, 2, 3)]
     log = InteractionLog.from_frame(pl.DataFrame({**GOOD, "time": days}), positive_at=1)
-    for moment in (dt.datetime(2020, 1, 3), "2020-01-03", np.datetime64("2020-01-03"), dt.date(2020, 1, 3)):
+    aware = dt.datetime(2020, 1, 3, 9, tzinfo=dt.timezone(dt.timedelta(hours=9)))
+    for moment in (dt.datetime(2020, 1, 3), aware, "2020-01-03", np.datetime64("2020-01-03"), dt.date(2020, 1, 3)):
         assert [len(part) for part in log.split_by_time(moment)] == [2, 2]
 
 

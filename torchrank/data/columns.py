@@ -109,7 +109,7 @@ def read_times(table: Table, name: str) -> NDArray[Any]:
         name: the column: integers, floats, dates or moments; in CSV also text that is a date or moment by ISO 8601.
 
     Returns:
-        ``(N,)`` int64, float64 or datetime64[us].
+        ``(N,)`` int64, float64 or datetime64 in the column's own unit, UTC where it names a time zone.
 
     Raises:
         DataError: a value is null, NaN, or text or another type that has no order in time.
@@ -118,7 +118,8 @@ def read_times(table: Table, name: str) -> NDArray[Any]:
     if table.moments and pa.types.is_large_string(column.type):
         column = table.moments(name, column)
     if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
-        return _own(column.cast(pa.timestamp("us"), safe=False), np.dtype("datetime64[us]"))
+        unit = "D" if pa.types.is_date32(column.type) else getattr(column.type, "unit", "ms")
+        return _own(column, np.dtype(f"datetime64[{unit}]"))
     if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
         raise DataError(
             f"column {name!r} of {table.where} holds {_kind(column)}; time must be numbers, dates or moments: parse"

@@ -1,6 +1,7 @@
 """Logs of shown items: who saw what, when, and with what feedback, as flat arrays sorted by user and time."""
 
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -291,7 +292,8 @@ class InteractionLog:
         """Split all interactions at one moment.
 
         Args:
-            at: the first time of the test part; a number, or a datetime where the log's times are.
+            at: the first time of the test part; a number, or a date or datetime where the log's times are (UTC where it
+                names no time zone).
 
         Returns:
             the rows before ``at`` and the rows from then on, which share this log's id space.
@@ -307,7 +309,9 @@ class InteractionLog:
         """
         moments = self.times.dtype.kind == "M"
         try:
-            moment = np.datetime64(at).astype("datetime64[us]") if moments else float(at)
+            aware = isinstance(at, datetime) and at.tzinfo is not None
+            at = at.astimezone(UTC).replace(tzinfo=None) if aware else at
+            moment = np.datetime64(at) if moments else float(at)
         except (TypeError, ValueError):
             moment = None
         if moment is None or bool(np.isnan(moment) if not moments else np.isnat(moment)):
