@@ -209,6 +209,14 @@ def test_split_by_time_at_a_date():
         assert [len(part) for part in log.split_by_time(moment)] == [2, 2]
 
 
+@pytest.mark.parametrize("moment", ["3000-01-01", "soon", 5, "NaT", None])
+def test_a_moment_that_nanoseconds_cannot_hold_is_refused(moment):
+    times = pl.Series([4, 1, 2, 3], dtype=pl.Datetime("ns"))
+    log = InteractionLog.from_frame(pl.DataFrame({**GOOD, "time": times}), positive_at=1)
+    with pytest.raises(TorchRankError, match=r"times are dates or moments of datetime64\[ns\]"):
+        log.split_by_time(moment)
+
+
 @pytest.mark.parametrize("share", [0, 1, -0.5, float("nan")])
 def test_a_share_outside_the_unit_interval_is_refused(share):
     with pytest.raises(TorchRankError, match="between 0 and 1"):

@@ -311,11 +311,12 @@ class InteractionLog:
         try:
             aware = isinstance(at, datetime) and at.tzinfo is not None
             at = at.astimezone(UTC).replace(tzinfo=None) if aware else at
-            moment = np.datetime64(at) if moments else float(at)
+            moment = _in_unit_of(self.times, np.datetime64(at)) if moments else float(at)
         except (TypeError, ValueError):
             moment = None
         if moment is None or bool(np.isnan(moment) if not moments else np.isnat(moment)):
-            raise TorchRankError(f"at={at!r}; the log's times are {'dates or moments' if moments else 'numbers'}")
+            kind = f"dates or moments of {self.times.dtype}" if moments else "numbers"
+            raise TorchRankError(f"at={at!r}; the log's times are {kind}")
         before = self.times < moment
         return self.where(before), self.where(~before)
 
@@ -336,6 +337,14 @@ class InteractionLog:
     def item_index(self, ids: Any) -> NDArray[np.int64]:
         """Look up items by their original ids, as :meth:`user_index` does users."""
         return look_up_ids(self.item_ids, ids, "item")
+
+
+def _in_unit_of(times: NDArray[Any], moment: np.datetime64) -> np.datetime64:
+    """Make a moment as fine as the times; a ValueError where that takes it out of range."""
+    fine: np.datetime64 = moment.astype(np.promote_types(times.dtype, moment.dtype))
+    if fine.astype(moment.dtype) != moment and not np.isnat(moment):
+        raise ValueError(f"{moment} is out of the range of {times.dtype}")
+    return fine
 
 
 def _released(values: _T) -> _T:
