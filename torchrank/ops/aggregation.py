@@ -97,10 +97,10 @@ def topsis(points: Tensor, directions: Tensor) -> Tensor:
         tensor([0.0000, 0.5000, 1.0000])
     """
     _check(points, directions)
-    norm = points.norm(dim=0)
+    norm = torch.linalg.vector_norm(points, dim=0)
     shares = points * directions / torch.where(norm > 0, norm, torch.ones_like(norm))
-    to_worst = (shares - shares.amin(0)).norm(dim=1)
-    to_best = (shares - shares.amax(0)).norm(dim=1)
+    to_worst = torch.linalg.vector_norm(shares - shares.amin(0), dim=1)
+    to_best = torch.linalg.vector_norm(shares - shares.amax(0), dim=1)
     total = to_worst + to_best
     return to_worst / torch.where(total > 0, total, torch.ones_like(total))
 
