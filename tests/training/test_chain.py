@@ -123,7 +123,7 @@ def test_a_schedule_steps(made):
     module = ChainModule(LinearChain(8, 6), lr_scheduler=halve)
     trainer = pl.Trainer(max_epochs=3, limit_val_batches=0, **QUIET)
     trainer.fit(module, SequenceDataModule(train=made.dataset.select(range(20))))
-    assert seen[0].get_last_lr() == [0.5 * 0.5**3]
+    assert seen[0].get_last_lr() == [0.2 * 0.5**3]
 
 
 def test_labelling_by_a_bare_model_and_of_other_features(made):

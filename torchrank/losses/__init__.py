@@ -26,6 +26,7 @@ from torchrank.losses.structured import (
     structured_hinge_loss,
     structured_perceptron_loss,
 )
+from torchrank.losses.structured_ndcg import StructuredNDCGLoss, structured_ndcg_loss
 
 # one name a line, sorted
 __all__ = [
@@ -41,6 +42,7 @@ __all__ = [
     "SLAMLoss",
     "SoftmaxLoss",
     "StructuredHingeLoss",
+    "StructuredNDCGLoss",
     "StructuredPerceptronLoss",
     "approx_ndcg_loss",
     "bpr_loss",
@@ -55,5 +57,6 @@ __all__ = [
     "slam_weights",
     "softmax_loss",
     "structured_hinge_loss",
+    "structured_ndcg_loss",
     "structured_perceptron_loss",
 ]

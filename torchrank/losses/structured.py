@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from torchrank.errors import check_option
 from torchrank.losses._lists import REDUCTIONS
-from torchrank.ops.chain import cost_augmented_viterbi, one_dtype, over_length, position_scores
+from torchrank.ops.chain import augmented_labels, check_cost, one_dtype, over_length, position_scores
 from torchrank.ops.chain_checks import check_chain, check_labels
 from torchrank.ops.chain_partition import log_partition
 
@@ -62,7 +62,8 @@ def structured_hinge_loss(
         tensor([0.5000])
     """
     emissions, transitions, start = _prepare(emissions, transitions, labels, mask, start, normalize)
-    chosen = cost_augmented_viterbi(emissions, transitions, labels, mask, cost=cost, start=start)
+    check_cost(cost, emissions, mask)
+    chosen = augmented_labels(emissions, transitions, labels, mask, cost, start)
     return _gap(emissions, transitions, labels, chosen, mask, start, cost)
 
 

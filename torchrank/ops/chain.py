@@ -97,18 +97,30 @@ def cost_augmented_viterbi(
     check_labels(labels, emissions, mask)
     check_cost(cost, emissions, mask)
     emissions, transitions, start = one_dtype(emissions, transitions, start)
-    with torch.no_grad():
-        layout = lay_out(emissions, mask)
-        scores = time_major(emissions, layout)
-        # Labels under the mask may be anything: they must index nothing.
-        right = time_major(labels if mask is None else torch.where(mask, labels, 0), layout)
-        if not isinstance(cost, Tensor):
-            scores.scatter_add_(1, right[:, None], scores.new_full((1, 1, 1), -cost).expand(len(right), 1, len(labels)))
-        elif cost.ndim == 2:
-            scores += cost.to(scores.dtype)[right].transpose(1, 2)
-        else:
-            scores += time_major(cost.to(scores.dtype), layout)
-        return batch_major(_best(scores, transitions, layout, start), layout, emissions.shape[1])
+    return augmented_labels(emissions, transitions, labels, mask, cost, start)
+
+
+@torch.no_grad()
+def augmented_labels(
+    emissions: Tensor,
+    transitions: Tensor,
+    labels: Tensor,
+    mask: Tensor | None,
+    cost: float | Tensor,
+    start: Tensor | None,
+) -> Tensor:
+    """:func:`cost_augmented_viterbi` on arguments that were checked and are of one type."""
+    layout = lay_out(emissions, mask)
+    scores = time_major(emissions, layout)
+    # Labels under the mask may be anything: they must index nothing.
+    right = time_major(labels if mask is None else torch.where(mask, labels, 0), layout)
+    if not isinstance(cost, Tensor):
+        scores.scatter_add_(1, right[:, None], scores.new_full((1, 1, 1), -cost).expand(len(right), 1, len(labels)))
+    elif cost.ndim == 2:
+        scores += cost.to(scores.dtype)[right].transpose(1, 2)
+    else:
+        scores += time_major(cost.to(scores.dtype), layout)
+    return batch_major(_best(scores, transitions, layout, start), layout, emissions.shape[1])
 
 
 def position_scores(

@@ -6,6 +6,8 @@ from torchrank._lazy import lazy_names
 _NAMES: dict[str, str] = {
     "plot_block_counts": "torchrank.plots.blocks",
     "plot_block_sizes": "torchrank.plots.blocks",
+    "plot_fold_accuracy": "torchrank.plots.chain",
+    "plot_transitions": "torchrank.plots.chain",
 }
 __all__ = sorted(_NAMES)
 __getattr__, __dir__ = lazy_names(__name__, _NAMES)

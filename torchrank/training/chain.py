@@ -26,7 +26,7 @@ from torchrank.training.spec import describe
 from torchrank.types import SequenceBatch
 
 #: steps of plain SGD that suit batches of 32 sequences
-DEFAULT_OPTIMIZER = partial(torch.optim.SGD, lr=0.5)
+DEFAULT_OPTIMIZER = partial(torch.optim.SGD, lr=0.2)
 #: positions decoded at once
 _POSITIONS = 2**14
 
@@ -69,7 +69,7 @@ class ChainModule(pl.LightningModule):
             ``decode(x, mask)`` the best labels.
         loss: called ``loss(emissions, transitions, labels, mask, start=…)``, returns a number; the structured hinge by
             default.
-        optimizer: makes the optimiser from the parameters; ``SGD(lr=0.5)`` by default, for batches of 32.
+        optimizer: makes the optimiser from the parameters; ``SGD(lr=0.2)`` by default, for batches of 32.
         lr_scheduler: makes the schedule from the optimiser; a ``ReduceLROnPlateau`` watches ``val_loss``.
         lr_interval: step the schedule every ``"epoch"`` or every ``"step"``.
         average_from: share of the run's steps after which weights enter the mean: 0.5 for its second half, 0 for all
