@@ -1,6 +1,7 @@
 """Train linear chains by any loss of label sequences, with averaging of weights."""
 
 import logging
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from copy import deepcopy
@@ -322,11 +323,13 @@ def fit_chain(
 
 @contextmanager
 def _silence() -> Iterator[None]:
-    """Keep Lightning from announcing its devices and tips."""
+    """Keep Lightning from announcing its devices and tips, and from warning of what it itself calls."""
     logger = logging.getLogger("pytorch_lightning")
     level = logger.level
     logger.setLevel(logging.WARNING)
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", ".*LeafSpec.*")
+            yield
     finally:
         logger.setLevel(level)
