@@ -9,8 +9,12 @@ from torchrank._lazy import lazy_names
 # The most used names, one a line, sorted; every other public name lives in its sub-package.
 _NAMES: dict[str, str] = {
     "InteractionLog": "torchrank.data.log",
+    "MeanAveragePrecision": "torchrank.metrics.modules",
+    "NDCG": "torchrank.metrics.modules",
+    "average_precision": "torchrank.metrics.binary",
     "build_blocks": "torchrank.data.blocks",
     "load": "torchrank.training.checkpoint",
+    "ndcg": "torchrank.metrics.gains",
     "read_log": "torchrank.data.reading",
     "recommend": "torchrank.training.recommendation",
 }

@@ -2,6 +2,7 @@
 
 import importlib.metadata
 import json
+import math
 import os
 import platform
 import statistics
@@ -23,17 +24,34 @@ class Timing(NamedTuple):
     median: float
 
 
-def interleave(calls: Mapping[str, Callable[[], object]], *, repeats: int = 10, warm_up: int = 1) -> dict[str, Timing]:
-    """Time calls in turn, round after round, so that a busy neighbour slows all of them alike."""
-    for call in calls.values():
+def interleave(
+    calls: Mapping[str, Callable[[], object]],
+    *,
+    repeats: int = 10,
+    warm_up: int = 1,
+    least: float = 0.0,
+    clock: Callable[[], float] = time.perf_counter,
+) -> dict[str, Timing]:
+    """Time calls in turn, round after round, so that a busy neighbour slows all of them alike.
+
+    A turn lasts at least ``least`` seconds: shorter calls are repeated in it and their mean is taken, so that none pays
+    alone for what the one before has left in the caches. On one thread ``time.process_time`` as the clock leaves out
+    what a neighbour takes altogether.
+    """
+    turns = {}
+    for name, call in calls.items():
         for _ in range(warm_up):
             call()
+        start = clock()
+        call()
+        turns[name] = max(1, math.ceil(least / max(clock() - start, 1e-9)))
     seconds: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(repeats):
         for name, call in calls.items():
-            start = time.perf_counter()
-            call()
-            seconds[name].append(time.perf_counter() - start)
+            start = clock()
+            for _ in range(turns[name]):
+                call()
+            seconds[name].append((clock() - start) / turns[name])
     return {name: Timing(min(taken), statistics.median(taken)) for name, taken in seconds.items()}
 
 

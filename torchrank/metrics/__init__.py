@@ -5,6 +5,7 @@ from torchrank.metrics.binary import auc, average_precision, precision, recall
 from torchrank.metrics.cascade import err, hit_rate, reciprocal_rank
 from torchrank.metrics.gains import mean_ndcg, ndcg
 from torchrank.metrics.sequences import position_accuracy, sequence_accuracy
+from torchrank.metrics.significance import Comparison, fisher_randomization, paired_bootstrap
 
 # The modules load torchmetrics, and with it matplotlib, when one is first used.
 _NAMES: dict[str, str] = {
@@ -13,6 +14,7 @@ _NAMES: dict[str, str] = {
     "HitRate": "torchrank.metrics.modules",
     "MeanAveragePrecision": "torchrank.metrics.modules",
     "MeanNDCG": "torchrank.metrics.modules",
+    "MeanOverLists": "torchrank.metrics.mean_over_lists",
     "MeanReciprocalRank": "torchrank.metrics.modules",
     "NDCG": "torchrank.metrics.modules",
     "PositionAccuracy": "torchrank.metrics.sequence_modules",
@@ -21,14 +23,28 @@ _NAMES: dict[str, str] = {
     "SequenceAccuracy": "torchrank.metrics.sequence_modules",
 }
 # one name a line, sorted
-__all__ = [
-    *sorted(_NAMES),
+__all__ = [  # noqa: RUF022 - plainly sorted, as every table of names
+    "AUC",
+    "Comparison",
+    "ERR",
+    "HitRate",
+    "MeanAveragePrecision",
+    "MeanNDCG",
+    "MeanOverLists",
+    "MeanReciprocalRank",
+    "NDCG",
+    "PositionAccuracy",
+    "Precision",
+    "Recall",
+    "SequenceAccuracy",
     "auc",
     "average_precision",
     "err",
+    "fisher_randomization",
     "hit_rate",
     "mean_ndcg",
     "ndcg",
+    "paired_bootstrap",
     "position_accuracy",
     "precision",
     "recall",

@@ -6,10 +6,18 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from torchrank.errors import TorchRankError, check_option
+from torchrank.errors import DataError, TorchRankError, check_option
 from torchrank.ops.checks import check_lists, check_relevance, check_scores, values_can_be_read
 from torchrank.ops.masked import fill_padding
-from torchrank.ops.order import best_first, key_codes, key_flags, key_positions, ranked_keys, score_codes, sorted_rows
+from torchrank.ops.order import (
+    best_first,
+    key_codes,
+    key_flags,
+    key_positions,
+    positive_flags,
+    ranked_keys,
+    score_codes,
+)
 
 TIES = ("stable", "mean", "pessimistic", "optimistic")
 EMPTIES = ("zero", "one", "skip")
@@ -58,10 +66,6 @@ class Lists:
         """``(N, depth)`` the relevance of the documents ranked first."""
         return self.relevance.gather(-1, key_positions(self.keys[..., :depth]))
 
-    def ideal(self, depth: int) -> Tensor:
-        """``(N, depth)`` the highest relevances of the list, falling."""
-        return sorted_rows(self.relevance)[..., self.length - depth :].flip(-1)
-
     def codes(self) -> Tensor:
         """``(N, L)`` integers by rank, equal where scores are."""
         return key_codes(self.keys)
@@ -103,33 +107,47 @@ def per_list(
     check_option("ties", ties, TIES)
     check_option("empty", empty, EMPTIES)
     check_lists(scores, relevance, mask)
-    shape = scores.shape
-    dtype = torch.float64 if torch.float64 in (scores.dtype, relevance.dtype) else torch.float32
-    scores, relevance = scores.detach(), relevance.detach().to(dtype)
-    check_scores(scores, mask)
-    check_relevance(relevance, mask, most=most)
-    if shape[-1] == 0:  # one place without a document, for code that looks at the first
-        scores, relevance = scores.new_zeros((*shape[:-1], 1)), relevance.new_zeros((*shape[:-1], 1))
+    lead, length = scores.shape[:-1], scores.shape[-1]
+    scores, relevance = scores.detach(), relevance.detach().to(value_dtype(scores, relevance))
+    if length == 0:  # one place without a document, for code that looks at the first
+        length = 1
+        scores, relevance = scores.new_zeros((*lead, 1)), relevance.new_zeros((*lead, 1))
         mask = torch.zeros_like(scores, dtype=torch.bool)
-    flat = scores.reshape(-1, scores.shape[-1]), relevance.reshape(-1, scores.shape[-1])
-    flat_mask = None if mask is None else mask.reshape(flat[0].shape)
-    rows = max(1, _CHUNK // scores.shape[-1] if values_can_be_read(scores) else len(flat[0]))
-    parts = []
-    for start in range(0, max(1, len(flat[0])), rows):
-        some = slice(start, start + rows)
-        lists = _ranked(flat[0][some], flat[1][some], None if flat_mask is None else flat_mask[some], ties)
-        value, defined = measure(lists)
-        parts.append(torch.where(defined, value, {"zero": 0.0, "one": 1.0, "skip": float("nan")}[empty]))
-    return torch.cat(parts).reshape(shape[:-1])
+    table = (
+        scores.reshape(-1, length),
+        relevance.reshape(-1, length),
+        None if mask is None else mask.reshape(-1, length),
+    )
+    rows = max(1, _CHUNK // length if values_can_be_read(scores) else len(table[0]))
+    values, defined = [], []
+    for start in range(0, max(1, len(table[0])), rows):
+        part = slice(start, start + rows)
+        part_mask = None if table[2] is None else table[2][part]
+        part_scores = fill_padding(table[0][part], part_mask, 0)
+        part_relevance = fill_padding(table[1][part], part_mask, 0)
+        try:
+            check_scores(part_scores, None)
+        except DataError:
+            check_scores(scores, mask)  # raises too, and counts the lists from the first
+        check_relevance(part_relevance, None, most=most)
+        value, some = measure(_ranked(part_scores, part_relevance, part_mask, ties))
+        values.append(value)
+        defined.append(some)
+    otherwise = {"zero": 0.0, "one": 1.0, "skip": float("nan")}[empty]
+    return torch.where(torch.cat(defined), torch.cat(values), otherwise).reshape(lead)
+
+
+def value_dtype(scores: Tensor, relevance: Tensor) -> torch.dtype:
+    """Return the dtype that values are computed in: float64 if either tensor is, else float32."""
+    return torch.float64 if torch.float64 in (scores.dtype, relevance.dtype) else torch.float32
 
 
 def _ranked(scores: Tensor, relevance: Tensor, mask: Tensor | None, ties: str) -> Lists:
-    relevance = fill_padding(relevance, mask, 0)
     if ties in ("pessimistic", "optimistic"):  # among equals the input order counts: put it as the policy says
         order = best_first(relevance if ties == "optimistic" else -relevance, mask)
         scores, relevance = scores.gather(-1, order), relevance.gather(-1, order)
         mask = None if mask is None else mask.gather(-1, order)
-    keys = ranked_keys(score_codes(scores, mask), relevance.sign())
+    keys = ranked_keys(score_codes(scores, mask), positive_flags(relevance))
     return Lists(keys, relevance, mask, mean=ties == "mean")
 
 

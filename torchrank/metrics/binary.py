@@ -133,28 +133,33 @@ def average_precision(
 
     def measure(lists: Lists) -> Measured:
         depth = lists.cut(k)
-        relevant = lists.relevance.sign().sum(-1)
-        if lists.mean and normalize == "hits":
+        hits = lists.hits()
+        relevant = hits.sum(-1)
+        if normalize == "hits" and lists.mean:
             return _mean_over_hits(lists, depth), relevant > 0
-        total = _precisions_at_hits(lists)[..., :depth].sum(-1)
+        total = _precision_sums(lists, hits)[..., :depth] @ _inverse_ranks(depth, hits)
         if normalize == "relevant":
-            return total / relevant, relevant > 0
-        if normalize == "cutoff":
-            return total / relevant.clamp(max=depth), relevant > 0
-        return total / lists.hits()[..., :depth].sum(-1).clamp(min=1), relevant > 0
+            divisor = relevant
+        elif normalize == "cutoff":
+            divisor = relevant.clamp(max=depth)
+        else:
+            divisor = hits[..., :depth].sum(-1).clamp(min=1)
+        return total / divisor, relevant > 0
 
     return per_list(measure, scores, relevance, mask, ties=ties, empty=empty)
 
 
-def _precisions_at_hits(lists: Lists) -> Tensor:
-    """``(N, L)`` the precision at each rank that holds a relevant document, else 0; on average over ties."""
-    hits = lists.hits()
-    rank = torch.arange(1, lists.length + 1, dtype=hits.dtype, device=hits.device)
+def _inverse_ranks(depth: int, like: Tensor) -> Tensor:
+    return 1 / torch.arange(1, depth + 1, dtype=like.dtype, device=like.device)
+
+
+def _precision_sums(lists: Lists, hits: Tensor) -> Tensor:
+    """``(N, L)`` rank times precision at each rank that holds a relevant document, else 0; on average over ties."""
     if not lists.mean:
-        return hits.cumsum(-1).mul_(hits).div_(rank)
+        return hits.cumsum(-1).mul_(hits)
     ties = tie_groups(lists)
     above = ties.before + ties.place * (ties.relevant - 1) / (ties.size - 1).clamp(min=1)
-    return ties.relevant / ties.size * (1 + above) / rank
+    return ties.relevant / ties.size * (1 + above)
 
 
 def _mean_over_hits(lists: Lists, depth: int) -> Tensor:
@@ -167,13 +172,14 @@ def _mean_over_hits(lists: Lists, depth: int) -> Tensor:
     at = slice(depth - 1, depth)  # the last rank that counts
     n, m, start, before = (x[..., at] for x in (ties.size, ties.relevant, ties.start, ties.before))
     t = depth - start
-    rank = torch.arange(1, lists.length + 1, dtype=n.dtype, device=n.device)[:depth]
-    divided = rank > start
-    certain = torch.where(divided, 0, _precisions_at_hits(lists)[..., :depth]).sum(-1, keepdim=True)
-    first = torch.where(divided, 1 / rank, 0).sum(-1, keepdim=True)
-    second = torch.where(divided, ties.place[..., :depth] / rank, 0).sum(-1, keepdim=True)
+    inverse = _inverse_ranks(depth, n)
+    divided = torch.arange(depth, device=n.device) >= start
+    certain = torch.where(divided, 0, _precision_sums(lists, lists.hits())[..., :depth]) @ inverse
+    first = torch.where(divided, 1.0, 0.0).to(n) @ inverse
+    second = torch.where(divided, ties.place[..., :depth], 0) @ inverse
     h = torch.arange(depth + 1, dtype=n.dtype, device=n.device)
-    sums = certain + h / t * ((before + 1) * first + (h - 1) / (t - 1).clamp(min=1) * second)
+    spread = (before + 1) * first[..., None] + (h - 1) / (t - 1).clamp(min=1) * second[..., None]
+    sums = certain[..., None] + h / t * spread
     return (_hypergeometric(h, n, m, t) * sums / (before + h).clamp(min=1)).sum(-1)
 
 
@@ -186,7 +192,7 @@ def _hypergeometric(h: Tensor, n: Tensor, m: Tensor, t: Tensor) -> Tensor:
         return torch.lgamma(a + 1) - torch.lgamma(b + 1) - torch.lgamma(a - b + 1)
 
     possible = (h <= m) & (h <= t) & (t - h <= n - m)
-    some = torch.where(possible, h, (t - n + m).clamp(min=0))  # any possible number, where h is not
+    some = torch.where(possible, h, (t - n + m).clamp(min=0))  # where h is not possible, a number that is
     log = log_choose(m, some) + log_choose(n - m, t - some) - log_choose(n, t)
     return torch.where(possible, log.exp(), 0).to(n.dtype)
 

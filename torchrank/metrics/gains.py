@@ -4,10 +4,10 @@ import torch
 from torch import Tensor
 
 from torchrank.errors import TorchRankError, check_option
-from torchrank.metrics._lists import Lists, Measured, check_cutoff, per_list
+from torchrank.metrics._lists import Lists, Measured, check_cutoff, per_list, value_dtype
 from torchrank.metrics._ties import tie_groups, tie_means
 from torchrank.ops.gains import DISCOUNTS, GAINS, discounts, scaled_gains
-from torchrank.ops.order import sorted_rows
+from torchrank.ops.order import highest
 
 IDEALS = ("list", "retrieved", "full")
 
@@ -69,28 +69,29 @@ def ndcg(
             " ties policy or ideal='list'"
         )
 
+    length = max(scores.shape[-1], 1)
+    depth = min(length, k or length, retrieved if ideal == "retrieved" else length)
+    like = torch.empty((), dtype=value_dtype(scores, relevance), device=scores.device)
+    weights = discounts(depth, discount=discount, like=like)
+    constant = discounts(k or length, discount=discount, like=like).cumsum(-1) if ideal == "full" else None
+
     def measure(lists: Lists) -> Measured:
-        depth = lists.cut(k)
-        if ideal == "retrieved":
-            shown = lists.grades(lists.cut(retrieved))
-            best = sorted_rows(shown).flip(-1)
-            depth = min(depth, shown.shape[-1])
-        else:
-            best = lists.ideal(depth)
-        top = lists.relevance.amax(-1, keepdim=True) if ideal == "retrieved" else best[..., :1]
-        some = top[..., 0] > 0
-        # the common factor 2^top cancels, but not against a constant
-        scale = torch.zeros_like(top) if ideal == "full" else top
-        weights = discounts(max(depth, k or 0), discount=discount, like=top)
-        gained = (_gains_by_rank(lists, depth, gain, scale) * weights[:depth]).sum(-1)
-        if ideal != "full":
-            possible = (scaled_gains(best[..., :depth], gain=gain, top=scale) * weights[:depth]).sum(-1)
+        best = highest(lists.grades(min(retrieved, length)) if ideal == "retrieved" else lists.relevance, depth)
+        top = best[..., :1]
+        # 2^top cancels, but not against a constant
+        scale = top if constant is None else torch.zeros_like(top)
+        gained = _gains_by_rank(lists, depth, gain, scale) @ weights
+        if constant is None:
+            possible = scaled_gains(best, gain=gain, top=scale) @ weights
         elif k is None:
-            possible = weights.cumsum(-1)[(lists.sizes.long() - 1).clamp(min=0)]
+            possible = constant[(lists.sizes.long() - 1).clamp(min=0)]
         else:
-            possible = weights.sum()
-        # nothing relevant among the retrieved: 0 of 0 is 0
-        return gained / possible.clamp(min=torch.finfo(top.dtype).tiny), some
+            possible = constant[-1]
+        value = gained / possible
+        if ideal != "retrieved":
+            return value, top[..., 0] > 0
+        # where nothing relevant was retrieved, 0 of 0 is 0
+        return torch.where(possible > 0, value, 0), lists.relevance.amax(-1) > 0
 
     return per_list(measure, scores, relevance, mask, ties=ties, empty=empty)
 
@@ -142,7 +143,7 @@ def mean_ndcg(
     check_option("discount", discount, DISCOUNTS)
 
     def measure(lists: Lists) -> Measured:
-        best = lists.ideal(lists.length)
+        best = highest(lists.relevance, lists.length)
         top = best[..., :1]
         weights = discounts(lists.length, discount=discount, like=top)
         gained = (_gains_by_rank(lists, lists.length, gain, top) * weights).cumsum(-1)

@@ -1,5 +1,7 @@
 """Checks of tensors at the boundary of the public functions."""
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -63,7 +65,7 @@ def check_scores(scores: Tensor, mask: Tensor | None) -> None:
     if not values_can_be_read(scores) or scores.numel() == 0:
         return
     filled = fill_padding(scores, mask, 0)
-    if not bool(filled.amin().isnan()):  # the least of values with a NaN among them is NaN
+    if not math.isnan(filled.amin().item()):  # the least of values with a NaN among them is NaN
         return
     where = tuple(int(i) for i in filled.isnan().nonzero()[0])
     raise DataError(f"the score at index {where} is NaN; a ranking needs comparable scores")

@@ -1,0 +1,43 @@
+"""Rankings by packed keys, against Python's own sort."""
+
+import hypothesis.strategies as st
+import pytest
+import torch
+from hypothesis import given
+
+from torchrank.ops.order import best_first, highest, key_flags, positive_flags, ranked_keys, score_codes
+
+FINITE = st.floats(width=32, allow_nan=False)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@given(rows=st.lists(st.tuples(FINITE, st.booleans(), st.integers(0, 2)), min_size=1, max_size=12))
+def test_rank_and_flags(dtype, rows):
+    scores, mask, grades = zip(*rows, strict=True)
+    real = [i for i, m in enumerate(mask) if m]
+    want = sorted(real, key=lambda i: -scores[i])
+    scores_, mask_ = torch.tensor(scores, dtype=dtype), torch.tensor(mask)
+    assert best_first(scores_, mask_)[: len(real)].tolist() == want
+    keys = ranked_keys(score_codes(scores_, mask_), positive_flags(torch.tensor(grades, dtype=dtype)))
+    assert key_flags(keys)[: len(real)].tolist() == [int(grades[i] > 0) for i in want]
+
+
+@given(rows=st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=8))
+def test_integers_beyond_the_digits_of_a_float(rows):
+    assert best_first(torch.tensor(rows)).tolist() == sorted(range(len(rows)), key=lambda i: -rows[i])
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@given(grades=st.lists(st.floats(0, width=32, allow_infinity=False), min_size=1, max_size=12))
+def test_highest(dtype, grades):
+    values = torch.tensor(grades, dtype=dtype)
+    for k in (1, len(grades)):
+        assert highest(values, k).tolist() == sorted(values.tolist(), reverse=True)[:k]
+    assert values.tolist() == torch.tensor(grades, dtype=dtype).tolist()
+
+
+@pytest.mark.slow
+def test_compiled_and_eager_agree():
+    scores = torch.randint(-3, 3, (5, 9), generator=torch.Generator().manual_seed(0)).float()
+    assert torch.equal(torch.compile(best_first)(scores), best_first(scores))
+    assert torch.equal(torch.compile(highest)(scores.abs(), 4), highest(scores.abs(), 4))
