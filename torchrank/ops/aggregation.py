@@ -99,8 +99,8 @@ def topsis(points: Tensor, directions: Tensor) -> Tensor:
     _check(points, directions)
     norm = torch.linalg.vector_norm(points, dim=0)
     shares = points * directions / torch.where(norm > 0, norm, torch.ones_like(norm))
-    to_worst = torch.linalg.vector_norm(shares - shares.amin(0), dim=1)
-    to_best = torch.linalg.vector_norm(shares - shares.amax(0), dim=1)
+    to_worst: Tensor = torch.linalg.vector_norm(shares - shares.amin(0), dim=1)
+    to_best: Tensor = torch.linalg.vector_norm(shares - shares.amax(0), dim=1)
     total = to_worst + to_best
     return to_worst / torch.where(total > 0, total, torch.ones_like(total))
 
