@@ -5,49 +5,47 @@ import sys
 from pathlib import Path
 
 import pytorch_lightning as pl
-import torch
-from torch.nn.functional import softplus
 
 from torchrank.data import make_queries
+from torchrank.losses import SLAMLoss
 from torchrank.models import LinearScorer
-from torchrank.training import QueryDataModule
+from torchrank.training import ListwiseModule, QueryDataModule
 
 
-class Ranker(pl.LightningModule):
+class Seen(pl.Callback):
     def __init__(self, folder):
-        super().__init__()
         self.folder = folder
-        self.scorer = LinearScorer(20)
-        self.seen = {"train": [[], []], "val": [[], []]}
+        self.lists = {"train": [[], []], "val": [[], []]}
 
-    def training_step(self, batch, batch_idx):
-        self.seen["train"][self.current_epoch] += batch.lists.tolist()
-        scores = self.scorer(batch.features, batch.mask)
-        return (softplus(scores) - (batch.relevance > 0) * scores)[batch.mask].sum()
+    def on_train_batch_start(self, trainer, module, batch, batch_idx):
+        self.lists["train"][trainer.current_epoch] += batch.lists.tolist()
 
-    def validation_step(self, batch, batch_idx):
-        self.seen["val"][self.current_epoch] += batch.lists.tolist()
+    def on_validation_batch_start(self, trainer, module, batch, batch_idx):
+        self.lists["val"][trainer.current_epoch] += batch.lists.tolist()
 
-    def on_fit_end(self):
-        found = {**self.seen, "weight": self.scorer.weight.tolist()}
-        (self.folder / f"{self.global_rank}.json").write_text(json.dumps(found))
-
-    def configure_optimizers(self):
-        return torch.optim.Adam(self.parameters(), 1e-2)
+    def on_fit_end(self, trainer, module):
+        measured = {name: float(value) for name, value in trainer.callback_metrics.items() if name.startswith("val_")}
+        found = {**self.lists, "weight": module.scorer.weight.tolist(), "measured": measured}
+        (self.folder / f"{trainer.global_rank}.json").write_text(json.dumps(found))
 
 
-if __name__ == "__main__":
-    folder, queries, batch_size = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+def fit(folder, queries, batch_size, **options):
     made = make_queries(queries).dataset
     trainer = pl.Trainer(
         max_epochs=2,
         accelerator="cpu",
-        devices=2,
-        strategy="ddp_fork",
         logger=False,
         enable_progress_bar=False,
         enable_model_summary=False,
         enable_checkpointing=False,
         num_sanity_val_steps=0,
+        callbacks=[Seen(folder)],
+        **options,
     )
-    trainer.fit(Ranker(folder), QueryDataModule(train=made, val=made, batch_size=batch_size))
+    module = ListwiseModule(LinearScorer(20), SLAMLoss())
+    trainer.fit(module, QueryDataModule(train=made, val=made, batch_size=batch_size))
+    return trainer, module
+
+
+if __name__ == "__main__":
+    fit(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), devices=2, strategy="ddp_fork")

@@ -8,31 +8,23 @@ from pathlib import Path
 import pytorch_lightning as pl
 import torch
 from pytorch_lightning.callbacks import ModelCheckpoint
-from torch.nn.functional import softplus
 
 from torchrank.data import make_queries
-from torchrank.models import LinearScorer
-from torchrank.training.query_data import QueryDataModule
+from torchrank.losses import SLAMLoss
+from torchrank.models import AttentionScorer
+from torchrank.training import ListwiseModule, QueryDataModule
 
 EPOCHS = 3
 
 
-class Ranker(pl.LightningModule):
+class Seen(pl.Callback):
+    """Which lists came in which batch of which epoch."""
+
     def __init__(self):
-        super().__init__()
-        self.scorer = LinearScorer(20)
-        self.seen = []
+        self.batches = []
 
-    def training_step(self, batch, batch_idx):
-        self.seen.append((self.current_epoch, batch_idx, batch.lists.tolist()))
-        scores = self.scorer(batch.features, batch.mask)
-        return (softplus(scores) - (batch.relevance > 0) * scores)[batch.mask].mean()
-
-    def validation_step(self, batch, batch_idx):
-        pass
-
-    def configure_optimizers(self):
-        return torch.optim.Adam(self.parameters(), 1e-2)
+    def on_train_batch_start(self, trainer, module, batch, batch_idx):
+        self.batches.append((trainer.current_epoch, batch_idx, batch.lists.tolist()))
 
 
 class Die(pl.Callback):
@@ -45,15 +37,19 @@ class Die(pl.Callback):
 
 
 def train(folder, *callbacks, checkpoint=None, every=1, **options):
-    module = Ranker()
+    """Train, dropout included; return the weights and what was seen."""
+    torch.manual_seed(0)
+    scorer = AttentionScorer(20, dim=8, heads=2, layers=1, dropout=0.5)
+    module = ListwiseModule(scorer, SLAMLoss())
     data = QueryDataModule(
         train=make_queries(70).dataset, val=make_queries(10, seed=1).dataset, batch_size=16, max_padding=0.3, seed=5
     )
+    seen = Seen()
     save = ModelCheckpoint(folder, filename="{step}", every_n_train_steps=every, save_top_k=-1)
     quiet = {"logger": False, "enable_progress_bar": False, "enable_model_summary": False, "accelerator": "cpu"}
-    trainer = pl.Trainer(callbacks=[save, *callbacks], **{"max_epochs": EPOCHS, **quiet, **options})
+    trainer = pl.Trainer(callbacks=[save, seen, *callbacks], **{"max_epochs": EPOCHS, **quiet, **options})
     trainer.fit(module, data, ckpt_path=checkpoint)
-    return module
+    return torch.cat([p.detach().flatten() for p in module.parameters()]), seen.batches
 
 
 if __name__ == "__main__":

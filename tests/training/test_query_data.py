@@ -8,12 +8,15 @@ from itertools import chain
 from pathlib import Path
 
 import pytest
+import pytorch_lightning as pl
 import torch
 
 from tests.training import resume_run
 from torchrank.data import QueryDataset, make_queries
 from torchrank.errors import DataError, TorchRankError
-from torchrank.training import QueryDataModule
+from torchrank.losses import SLAMLoss
+from torchrank.models import LinearScorer
+from torchrank.training import ListwiseModule, QueryDataModule
 
 TEXT = "2 qid:1 1:4 2:1\n0 qid:1 1:2 2:1\n1 qid:2 1:1 2:0\n"
 WIDER = "1 qid:3 3:1\n0 qid:3 1:1\n"
@@ -124,7 +127,7 @@ def run(module, *words):
 @pytest.fixture(scope="module")
 def unbroken(tmp_path_factory):
     folder = tmp_path_factory.mktemp("unbroken")
-    return folder, resume_run.train(folder)
+    return folder, *resume_run.train(folder)
 
 
 elsewhere = pytest.mark.filterwarnings(
@@ -134,39 +137,39 @@ elsewhere = pytest.mark.filterwarnings(
 
 @elsewhere
 def test_resuming_from_every_step_ends_with_the_same_weights(unbroken, tmp_path):
-    folder, whole = unbroken
+    folder, weights, seen = unbroken
     steps = sorted(int(path.stem.removeprefix("step=")) for path in folder.iterdir())
-    assert len(steps) == len(whole.seen) > 3 * resume_run.EPOCHS
-    assert len({str(lists) for _, _, lists in whole.seen}) > 0.8 * len(whole.seen)  # epochs differ
+    assert len(steps) == len(seen) > 3 * resume_run.EPOCHS
+    assert len({str(lists) for _, _, lists in seen}) > 0.8 * len(seen)  # epochs differ
     epoch = len(steps) // resume_run.EPOCHS
     for step in steps[epoch - 2 : 2 * epoch + 1]:  # around and inside the second epoch
-        resumed = resume_run.train(tmp_path / str(step), checkpoint=folder / f"step={step}.ckpt")
-        assert resumed.seen == whole.seen[step:]
-        assert torch.equal(resumed.scorer.weight, whole.scorer.weight)
+        again, rest = resume_run.train(tmp_path / str(step), checkpoint=folder / f"step={step}.ckpt")
+        assert rest == seen[step:]
+        assert torch.equal(again, weights)
 
 
 @elsewhere
 def test_resuming_when_steps_limit_the_run(unbroken, tmp_path):
-    folder, whole = unbroken
-    for step in (2, len(whole.seen) // resume_run.EPOCHS, 8):
-        resumed = resume_run.train(
-            tmp_path / str(step), checkpoint=folder / f"step={step}.ckpt", max_steps=len(whole.seen), max_epochs=-1
+    folder, weights, seen = unbroken
+    for step in (2, len(seen) // resume_run.EPOCHS, 8):
+        again, rest = resume_run.train(
+            tmp_path / str(step), checkpoint=folder / f"step={step}.ckpt", max_steps=len(seen), max_epochs=-1
         )
-        assert resumed.seen == whole.seen[step:]
-        assert torch.equal(resumed.scorer.weight, whole.scorer.weight)
+        assert rest == seen[step:]
+        assert torch.equal(again, weights)
 
 
 @pytest.mark.slow
 @elsewhere
 def test_a_killed_run_resumes_and_ends_with_the_same_weights(unbroken, tmp_path):
-    _, whole = unbroken
-    died = len(whole.seen) - 2
+    _, weights, seen = unbroken
+    died = len(seen) - 2
     done = run("tests.training.resume_run", tmp_path, died)
     assert done.returncode == -signal.SIGKILL, done.stderr
     step = died - died % 4
-    resumed = resume_run.train(tmp_path / "again", checkpoint=tmp_path / f"step={step}.ckpt", every=4)
-    assert resumed.seen == whole.seen[step:]
-    assert torch.equal(resumed.scorer.weight, whole.scorer.weight)
+    again, rest = resume_run.train(tmp_path / "again", checkpoint=tmp_path / f"step={step}.ckpt", every=4)
+    assert rest == seen[step:]
+    assert torch.equal(again, weights)
 
 
 @pytest.mark.slow
@@ -180,3 +183,11 @@ def test_two_processes_share_every_epoch_without_waiting_for_each_other(tmp_path
             seen = [rank[part][epoch] for rank in ranks]
             assert sorted(chain(*seen)) == list(range(queries))
     assert ranks[0]["weight"] == ranks[1]["weight"] != [0.0] * 20
+    module = ListwiseModule(LinearScorer(20), SLAMLoss())
+    with torch.no_grad():
+        module.scorer.weight.copy_(torch.tensor(ranks[0]["weight"]))
+    data = QueryDataModule(val=make_queries(queries).dataset)
+    trainer = pl.Trainer(logger=False, enable_progress_bar=False, accelerator="cpu", enable_checkpointing=False)
+    alone = trainer.validate(module, data, verbose=False)[0]
+    for name in ("val_map", "val_ndcg@10"):
+        assert ranks[0]["measured"][name] == ranks[1]["measured"][name] == pytest.approx(alone[name])
