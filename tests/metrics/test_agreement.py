@@ -93,7 +93,7 @@ def test_scikit_learn_area_under_the_curve(levels):
 
 
 def letor_script(labels, scores):
-    """MAP and MeanNDCG of one query, step by step as LETOR 4.0's evaluation script takes them."""
+    """MAP, NDCG@5 and MeanNDCG of one query, step by step as LETOR 4.0's evaluation script takes them."""
     rates = [labels[i] for i in sorted(range(len(labels)), key=lambda i: -scores[i])]
 
     def dcg(rates):
@@ -112,7 +112,7 @@ def letor_script(labels, scores):
         if rate > 0:
             relevant += 1
             precision += relevant / (position + 1)
-    return precision / relevant if relevant else 0.0, sum(ndcg) / len(ndcg)
+    return precision / relevant if relevant else 0.0, ndcg[4], sum(ndcg) / len(ndcg)
 
 
 @pytest.mark.parametrize("levels", [None, 3], ids=["distinct", "ties"])
@@ -120,4 +120,6 @@ def test_letor(levels):
     scores, relevance = (x.double() for x in lists(levels=levels, grades=3))
     want = [letor_script(r, s) for r, s in zip(relevance.tolist(), scores.tolist(), strict=True)]
     np.testing.assert_allclose(metrics.average_precision(scores, relevance), [w[0] for w in want], atol=1e-12)
-    np.testing.assert_allclose(metrics.mean_ndcg(scores, relevance), [w[1] for w in want], atol=1e-12)
+    ndcg_at_5 = metrics.ndcg(scores, relevance, k=5, discount="jarvelin")
+    np.testing.assert_allclose(ndcg_at_5, [w[1] for w in want], atol=1e-12)
+    np.testing.assert_allclose(metrics.mean_ndcg(scores, relevance), [w[2] for w in want], atol=1e-12)
