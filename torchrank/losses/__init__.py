@@ -16,6 +16,7 @@ from torchrank.losses.pointwise import (
     pointwise_logistic_loss,
     pointwise_squared_loss,
 )
+from torchrank.losses.projection import ProjectionLoss, projection_loss
 from torchrank.losses.slam import SLAMLoss, slam_loss, slam_weights
 from torchrank.losses.softmax import SoftmaxLoss, softmax_loss
 from torchrank.losses.structured import (
@@ -39,6 +40,7 @@ __all__ = [
     "PairwiseLogisticLoss",
     "PointwiseLogisticLoss",
     "PointwiseSquaredLoss",
+    "ProjectionLoss",
     "SLAMLoss",
     "SoftmaxLoss",
     "StructuredHingeLoss",
@@ -53,6 +55,7 @@ __all__ = [
     "pairwise_logistic_loss",
     "pointwise_logistic_loss",
     "pointwise_squared_loss",
+    "projection_loss",
     "slam_loss",
     "slam_weights",
     "softmax_loss",

@@ -18,3 +18,17 @@ _NAMES: dict[str, str] = {
 }
 __all__ = sorted(_NAMES)
 __getattr__, __dir__ = lazy_names(__name__, _NAMES)
+from torchrank.ops.bezier import arc_length, bezier_curve
+from torchrank.ops.projection import project
+from torchrank.ops.ragged import padded_to_ragged, ragged_index, ragged_take, ragged_to_padded
+
+# one name a line, sorted
+__all__ = [
+    "arc_length",
+    "bezier_curve",
+    "padded_to_ragged",
+    "project",
+    "ragged_index",
+    "ragged_take",
+    "ragged_to_padded",
+]
