@@ -160,7 +160,8 @@ def arc_length(control_points: Tensor, s: Tensor) -> Tensor:
     width = inside - starts[panel]
     part = (_speed(squared, starts[panel].unsqueeze(-1) + width.unsqueeze(-1) * nodes) @ weights) * width
     ends = _speed(squared, torch.tensor([0.0, 1.0], **like))  # type: ignore[arg-type]
-    return before[panel] + part + s.clamp(max=0) * ends[0] + (s - 1).clamp(min=0) * ends[1]
+    length: Tensor = before[panel] + part + s.clamp(max=0) * ends[0] + (s - 1).clamp(min=0) * ends[1]
+    return length
 
 
 def _sum_of_squares(coefficients: Tensor) -> list[Tensor]:

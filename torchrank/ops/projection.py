@@ -85,7 +85,7 @@ def project(
     rows = points.reshape(-1, d)
     seen = None if observed is None else observed.reshape(-1, d)
     dtype = torch.promote_types(points.dtype, control_points.dtype)
-    s, squared = _Project.apply(rows, control_points, seen, method, extend)
+    s, squared = _Project.apply(rows, control_points, seen, method, extend)  # type: ignore[no-untyped-call] # torch's
     return s.to(dtype).reshape(points.shape[:-1]), squared.to(dtype).reshape(points.shape[:-1])
 
 
@@ -104,7 +104,7 @@ class _Project(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad_s: Tensor, grad_squared: Tensor) -> tuple[Tensor | None, ...]:
         points, control_points, observed, s = ctx.saved_tensors
-        at = _local(points, control_points.double(), observed, s)
+        at = local_curve(points, control_points.double(), observed, s)
         free = (at.speed > 0) & (ctx.extend | ((s > 0) & (s < 1))) & (at.bend > 0)
         # ds = −dg / g', and dg/dx = −f', dg/dp_r = B_r' r + B_r f'.
         scale = torch.where(free, -grad_s / torch.where(free, at.bend, 1), 0).unsqueeze(-1)
@@ -138,7 +138,8 @@ class Local(NamedTuple):
     slopes: Tensor
 
 
-def _local(points: Tensor, control_points: Tensor, observed: Tensor | None, s: Tensor) -> Local:
+def local_curve(points: Tensor, control_points: Tensor, observed: Tensor | None, s: Tensor) -> Local:
+    """Evaluate the curve at the places ``s`` of the points; it goes on along its end tangents."""
     degree = control_points.shape[1] - 1
     inside = s.clamp(0, 1)
     lower = bernstein_basis(degree - 1, inside)
@@ -230,7 +231,7 @@ def _search_rows(
     minimize = minimize_exact if method == "newton" else minimize_golden
     s = minimize(g, start, end)
     s = s - torch.where(s == 0, reach0, 0) + torch.where(s == 1, reach1, 0)
-    at = _local(points, cubic, observed, s)
+    at = local_curve(points, cubic, observed, s)
     slope = (at.residual * at.velocity).sum(-1)
     # One Newton step on the curve itself takes out the rounding of the quintic's coefficients.
     polish = (s > 0) & (s < 1) & (slope.abs() < 1e-6 * at.bend)

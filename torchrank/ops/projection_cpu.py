@@ -1,8 +1,8 @@
 """Compiled projection of points on a cubic curve, one point at a time: what ``project`` runs on a CPU.
 
-The same problem as in ``quintic.py`` with a shortcut that only a loop can take: Descartes' rule on the Bernstein
-coefficients of the slope ``g`` tells most points apart (no sign change: an end is nearest; one: a single root), and the
-chain of derivatives is for the rest. The two are tested against each other.
+The problem of ``quintic.py`` solved in a way that only a loop can take. By Descartes' rule the slope ``g`` has at most
+as many roots in an interval as its Bernstein coefficients there have changes of sign: none means none, one means
+exactly one, and more mean that the interval is halved. The two are tested against each other.
 """
 
 import math
@@ -18,17 +18,17 @@ _BERNSTEIN = np.array([[math.comb(k, m) / math.comb(5, m) for m in range(6)] for
 
 
 @numba.njit(cache=True)
-def _root(a: Any, degree: int, low: float, high: float, rising: bool, t: float) -> float:
-    """Root of the polynomial ``a`` on a bracket where it changes sign: Halley's steps from ``t``, kept inside."""
+def _root(g: Any, low: float, high: float, t: float) -> float:
+    """Where ``g`` turns from negative to positive in a bracket: Halley's steps from ``t``, kept inside."""
     for _ in range(100):
-        value = a[degree]
+        value = g[5]
         slope = 0.0
         bend = 0.0
-        for m in range(degree - 1, -1, -1):
+        for m in range(4, -1, -1):
             bend = bend * t + slope
             slope = slope * t + value
-            value = value * t + a[m]
-        if (value < 0.0) == rising:
+            value = value * t + g[m]
+        if value < 0.0:
             low = t
         else:
             high = t
@@ -44,48 +44,43 @@ def _root(a: Any, degree: int, low: float, high: float, rising: bool, t: float) 
 
 
 @numba.njit(cache=True)
-def _evaluate(a: Any, degree: int, t: float) -> float:
-    value = a[degree]
-    for m in range(degree - 1, -1, -1):
-        value = value * t + a[m]
-    return value
+def _minima(g: Any, stack: Any, points: Any, count: int) -> int:
+    """Append to ``points`` where ``g`` turns from negative to positive in (0, 1], in order; return the new count.
 
-
-@numba.njit(cache=True)
-def _breakpoints(g: Any, h: Any, breaks: Any, fresh: Any) -> int:
-    """Fill ``breaks`` with 0, the roots of ``g'`` in (0, 1) and 1; return how many there are."""
-    a, b, c = 60.0 * g[5], 24.0 * g[4], 6.0 * g[3]
-    size = 1
-    breaks[0] = 0.0
-    inside = b * b - 4.0 * a * c
-    if inside > 0.0:
-        q = -0.5 * (b + math.copysign(math.sqrt(inside), b))
-        first = q / a if a != 0.0 else -1.0
-        second = c / q
-        for root in (min(first, second), max(first, second)):
-            if 0.0 < root < 1.0:
-                breaks[size] = root
-                size += 1
-    breaks[size] = 1.0
-    size += 1
-    for level in (2, 1):
-        degree = 5 - level
-        for m in range(degree + 1):
-            h[m] = g[m + level] * ((m + 1) if level == 1 else (m + 1) * (m + 2))
-        found = 1
-        left = h[0]
-        for k in range(1, size):
-            low, high = breaks[k - 1], breaks[k]
-            right = _evaluate(h, degree, high)
-            if (left < 0.0 < right) or (right < 0.0 < left):
-                fresh[found] = _root(h, degree, low, high, right > 0.0, 0.5 * (low + high))
-                found += 1
-            left = right
-        fresh[0] = 0.0
-        fresh[found] = 1.0
-        size = found + 1
-        breaks[:size] = fresh[:size]
-    return size
+    Rows of ``stack`` are intervals: six Bernstein coefficients, then the two ends. A coefficient 0 counts as positive.
+    """
+    for k in range(6):
+        stack[0, k] = 0.0
+        for m in range(6):
+            stack[0, k] += _BERNSTEIN[k, m] * g[m]
+    stack[0, 6], stack[0, 7] = 0.0, 1.0
+    top = 0
+    while top >= 0:
+        row = stack[top]
+        low, high = row[6], row[7]
+        changes = 0
+        place = 0.0
+        for k in range(1, 6):
+            if (row[k - 1] < 0.0) != (row[k] < 0.0):
+                changes += 1
+                place = k - row[k] / (row[k] - row[k - 1])
+        rising = row[0] < 0.0 <= row[5]
+        if changes > 1 and high - low > 1e-9:
+            # De Casteljau: the right half stays on the stack, the left half goes on top of it.
+            left = stack[top + 1]
+            for k in range(6):
+                left[k] = row[0]
+                for m in range(5 - k):
+                    row[m] = 0.5 * (row[m] + row[m + 1])
+            left[6], left[7] = low, 0.5 * (low + high)
+            row[6] = left[7]
+            top += 1
+            continue
+        top -= 1
+        if rising:
+            points[count] = _root(g, low, high, low + 0.2 * place * (high - low))
+            count += 1
+    return count
 
 
 @numba.njit(cache=True)
@@ -116,79 +111,51 @@ def _golden(g: Any) -> float:
 
 
 @numba.njit(cache=True)
-def _best(g: Any, start: float, end: float, before: float, after: float, golden: bool, work: Any) -> float:
-    """Compare all local minima: ``before`` and ``after`` are how far the end tangents reach beyond an end that is one.
+def _search(g: Any, before: float, after: float, golden: bool, stack: Any, points: Any) -> float:
+    """Nearest place on the curve; the last of several equal ones.
 
-    With ``golden``, what golden-section search finds stands for the inner ones.
+    Args:
+        g: ``(6,)``, half the slope of the squared distance.
+        before: how far the curve goes on before 0, for a point beyond that end.
+        after: likewise after 1.
+        golden: golden-section search finds the inner minimum.
+        stack: ``(40, 8)`` to work in.
+        points: ``(8,)`` likewise.
+
+    Returns:
+        the place.
     """
-    h, breaks, fresh, points, values = work[0], work[1], work[2], work[3], work[4]
+    start = g[0]
+    end = g[0] + g[1] + g[2] + g[3] + g[4] + g[5]
+    if not (math.isfinite(start) and math.isfinite(end)):
+        return math.nan
     count = 0
     if start >= 0.0:
         points[0] = -before
-        values[0] = -before * start
         count = 1
     if golden:
         points[count] = _golden(g)
-        values[count] = _sextic(g, points[count])
         count += 1
     else:
-        size = _breakpoints(g, h, breaks, fresh)
-        left = start
-        for k in range(1, size):
-            low, high = breaks[k - 1], breaks[k]
-            right = _evaluate(g, 5, high)
-            if left < 0.0 <= right:
-                points[count] = _root(g, 5, low, high, True, 0.5 * (low + high))
-                values[count] = _sextic(g, points[count])
-                count += 1
-            left = right
-    if end <= 0.0:
+        count = _minima(g, stack, points, count)
+    if end < 0.0 or count == 0:
         points[count] = 1.0 + after
-        values[count] = _sextic(g, 1.0) + after * end
         count += 1
+    if count == 1:
+        return float(points[0])
     noise = 0.0
     for m in range(6):
         noise += 1e-14 * abs(g[m])
-    least = values[:count].min()
+    least = math.inf
     best = points[0]
     for k in range(count):
-        if values[k] <= least + noise:
+        inside = min(max(points[k], 0.0), 1.0)
+        # Along an end tangent the slope falls to 0 from that at the end.
+        value = _sextic(g, inside) + (points[k] - inside) * (start if inside == 0.0 else end)
+        if value <= least + noise:
             best = points[k]
-    return best
-
-
-@numba.njit(cache=True)
-def _search(g: Any, speed0: float, speed1: float, standing: float, extend: bool, golden: bool, work: Any) -> float:
-    """Global argmin of the squared distance whose half slope is ``g``; the largest where several are least."""
-    start = g[0]
-    end = _evaluate(g, 5, 1.0)
-    if not (math.isfinite(start) and math.isfinite(end)):
-        return math.nan
-    before = start / speed0 if extend and start > 0.0 and speed0 > standing else 0.0
-    after = -end / speed1 if extend and end < 0.0 and speed1 > standing else 0.0
-    if golden:
-        return _best(g, start, end, before, after, True, work)
-    changes = 0
-    where = 0.0
-    sign = start
-    previous = start
-    for k in range(1, 6):
-        b = 0.0
-        for m in range(6):
-            b += _BERNSTEIN[k, m] * g[m]
-        if (sign < 0.0 < b) or (b < 0.0 < sign):
-            changes += 1
-            where = k - b / (b - previous)
-        if b != 0.0:
-            sign = b
-        previous = b
-    if changes == 0 and start > 0.0:
-        return -before
-    if changes == 0 and start < 0.0:
-        return 1.0 + after
-    if changes == 1 and start < 0.0:
-        return _root(g, 5, 0.0, 1.0, True, min(max(0.2 * where, 0.0), 1.0))
-    return _best(g, start, end, before, after, False, work)
+        least = min(least, value)
+    return float(best)
 
 
 @numba.njit(cache=True, nogil=True)
@@ -229,7 +196,8 @@ def project_cubic(
         all0 += slopes[j, 0] ** 2
         all1 += (slopes[j, 0] + slopes[j, 1] + slopes[j, 2]) ** 2
     g = np.empty(6)
-    work = np.empty((5, 8))
+    stack = np.empty((40, 8))
+    candidates = np.empty(8)
     for i in range(n):
         u0 = u1 = u2 = 0.0
         speed0, speed1 = all0, all1
@@ -254,7 +222,10 @@ def project_cubic(
         g[0] -= u0
         g[1] -= u1
         g[2] -= u2
-        s = _search(g, speed0, speed1, still, extend, golden, work)
+        end = g[0] + g[1] + g[2] + g[3] + g[4] + g[5]
+        before = g[0] / speed0 if extend and g[0] > 0.0 and speed0 > still else 0.0
+        after = -end / speed1 if extend and end < 0.0 and speed1 > still else 0.0
+        s = _search(g, before, after, golden, stack, candidates)
         # One Newton step on the curve itself takes out the rounding of the quintic's coefficients.
         inside = min(max(s, 0.0), 1.0)
         over = s - inside

@@ -21,6 +21,7 @@ _NAMES: dict[str, str] = {
     "evaluate_published": "torchrank.training.evaluation",
     "evaluate_shown": "torchrank.training.evaluation",
     "fit_chain": "torchrank.training.chain",
+    "fit_curve": "torchrank.training.curve_fitting",
     "label_sequences": "torchrank.training.chain",
     "load": "torchrank.training.checkpoint",
     "perceptron_pass": "torchrank.training.online",
