@@ -30,7 +30,8 @@ def gradient_descent(
         the curve and how it was reached.
     """
     width = box.high - box.low
-    share = ((start[:, box.columns] - box.low) / width).clamp(1e-4, 1 - 1e-4)
+    # At a bound a sigmoid would not move.
+    share = ((start[:, box.columns] - box.low) / width).clamp(0.02, 0.98)
     z = share.logit().requires_grad_()
     best = box.place(start, box.low + width * share)
     first = evaluate(best)

@@ -11,6 +11,8 @@ from torchrank.ops.curve_moments import Moments
 
 _LEAST_DAMPING = 1e-9
 _MOST_TRIES = 10
+#: damping up to which a step is near the undamped one
+_SMALL_DAMPING = 1e-2
 #: an iteration that lowers J by less than this part gains little
 _LITTLE = 1e-3
 
@@ -90,33 +92,43 @@ def gauss_newton(
     bent = False
     now = evaluate(current, bent)
     objectives, projections = [now.objective], 1
-    # Below this J is rounding: the squares of n d coordinates of order 1.
-    floor = 1e-24 * float(now.gram.sum())
-    damping = 1e-3
+    # Residuals of 1e-10 in the unit cube are none.
+    floor = 1e-20 * float(now.gram.sum())
+    damping = _SMALL_DAMPING / 10
     converged = not box.columns or now.objective <= floor
     while not converged and len(objectives) <= max_iterations:
-        better, damping, tried = _damped_step(evaluate, now, current, box, damping, bent)
+        enough = tolerance * now.objective
+        better, damping, tried = _damped_step(evaluate, now, current, box, damping, bent, enough)
         projections += tried
         if better is None:
             candidate = box.place(current, box_least_squares(now, current, box))
             better = (candidate, evaluate(candidate, bent))
             projections += 1
-            damping = 1e-3
         gain = now.objective - better[1].objective
-        converged = gain <= tolerance * now.objective and damping <= 1e-2
+        converged = gain <= enough and damping <= _SMALL_DAMPING
         bent = bent or gain < _LITTLE * now.objective
-        if gain <= 0:
+        if gain > 0:
+            current, now = better
+            objectives.append(now.objective)
+            converged = converged or now.objective <= floor
+        elif not converged:
             break
-        current, now = better
-        objectives.append(now.objective)
-        converged = converged or now.objective <= floor
     return Descent(current, tuple(objectives), projections, converged)
 
 
 def _damped_step(
-    evaluate: Callable[[Tensor, bool], Moments], now: Moments, current: Tensor, box: Box, damping: float, bent: bool
+    evaluate: Callable[[Tensor, bool], Moments],
+    now: Moments,
+    current: Tensor,
+    box: Box,
+    damping: float,
+    bent: bool,
+    enough: float,
 ) -> tuple[tuple[Tensor, Moments] | None, float, int]:
-    """Raise the damping until J falls; the better curve (None when none is), the next damping, the evaluations."""
+    """Raise the damping until J falls; the better curve, the next damping, the evaluations.
+
+    A step that promises no more than ``enough`` is not tried: the curve stays what it is.
+    """
     free = current[:, box.columns]
     low, high = (box.low - free).T.flatten(), (box.high - free).T.flatten()
     descent = -now.slope(current)[:, box.columns].T.flatten()
@@ -124,14 +136,15 @@ def _damped_step(
     scale = normal.diagonal().clone()
     for tried in range(1, _MOST_TRIES + 1):
         step = minimize_in_box(normal + torch.diag(damping * scale), descent, low, high)
+        promise = float(step @ (2 * descent - normal @ step))
+        if promise <= enough and damping <= _SMALL_DAMPING:
+            return (current, now), damping, tried - 1
         candidate = box.place(current, (free + step.reshape(free.T.shape).T).clamp(box.low, box.high))
-        if torch.equal(candidate, current):
-            return None, damping, tried - 1
         there = evaluate(candidate, bent)
         if there.objective < now.objective:
             return (candidate, there), max(0.1 * damping, _LEAST_DAMPING), tried
         damping = 10 * max(damping, 1e-5)
-    return None, damping, _MOST_TRIES
+    return None, _SMALL_DAMPING, _MOST_TRIES
 
 
 def _normal_matrix(now: Moments, box: Box) -> Tensor:

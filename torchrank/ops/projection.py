@@ -15,7 +15,7 @@ from torchrank.ops.bezier import (
     elevate,
     monomial_coefficients,
 )
-from torchrank.ops.quintic import horner, integral, minimize_exact, minimize_golden
+from torchrank.ops.quintic import ROUNDING, horner, integral, minimize_exact, minimize_golden
 
 METHODS = ("newton", "golden_section")
 #: rows that are worked on at once: intermediate results stay in a CPU's second-level cache, and bounded on a GPU
@@ -220,7 +220,8 @@ def _search_rows(
     g = list(constants.unbind(-1))
     g[:3] = [c - u for c, u in zip(g[:3], along.unbind(-1), strict=True)]
     g0, g1 = g[0], horner(g, torch.ones_like(g[0]))
-    before, after = g0.clamp(min=0), (-g1).clamp(min=0)
+    rounding = ROUNDING * sum((c.abs() for c in g), start=torch.zeros_like(g0))
+    before, after = torch.where(g0 > rounding, g0, 0), torch.where(-g1 > rounding, -g1, 0)
     standing = STANDING * slopes.square().sum()
     reach0, reach1 = torch.zeros_like(g0), torch.zeros_like(g0)
     if extend:

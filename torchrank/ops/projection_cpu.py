@@ -11,7 +11,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from torchrank.ops.quintic import GOLDEN, GOLDEN_STEPS
+from torchrank.ops.quintic import GOLDEN, GOLDEN_STEPS, ROUNDING
 
 # Bernstein coefficient k of s^m in degree 5 is C(k, m) / C(5, m).
 _BERNSTEIN = np.array([[math.comb(k, m) / math.comb(5, m) for m in range(6)] for k in range(6)])
@@ -223,8 +223,11 @@ def project_cubic(
         g[1] -= u1
         g[2] -= u2
         end = g[0] + g[1] + g[2] + g[3] + g[4] + g[5]
-        before = g[0] / speed0 if extend and g[0] > 0.0 and speed0 > still else 0.0
-        after = -end / speed1 if extend and end < 0.0 and speed1 > still else 0.0
+        rounding = 0.0
+        for m in range(6):
+            rounding += ROUNDING * abs(g[m])
+        before = g[0] / speed0 if extend and g[0] > rounding and speed0 > still else 0.0
+        after = -end / speed1 if extend and end < -rounding and speed1 > still else 0.0
         s = _search(g, before, after, golden, stack, candidates)
         # One Newton step on the curve itself takes out the rounding of the quintic's coefficients.
         inside = min(max(s, 0.0), 1.0)

@@ -13,6 +13,8 @@ _STEPS = (10, 12, 16)
 GOLDEN = 0.6180339887498949
 #: 0.618^40 is 4e-9; comparing values of a smooth function cannot place its minimum better than that
 GOLDEN_STEPS = 40
+#: error of the slope at an end, as part of the sum of the coefficients' sizes: an object at the end itself is there
+ROUNDING = 2e-15
 
 
 def horner(coefficients: list[Tensor], s: Tensor) -> Tensor:

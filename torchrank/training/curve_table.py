@@ -90,7 +90,7 @@ class CurveTable:
         if isinstance(self._source, Tensor):
             index = rows if isinstance(rows, slice) else torch.as_tensor(rows, device=self._source.device)
             return self._source[index].double()
-        return torch.from_numpy(np.asarray(self._source[rows], dtype=np.float64))
+        return torch.from_numpy(np.array(self._source[rows], dtype=np.float64))
 
     def raw_chunks(self) -> Iterator[Tensor]:
         """Pass over the table in the user's units."""
@@ -107,8 +107,8 @@ class CurveTable:
         if scaling == "minmax":
             for j in self.kept.nonzero().flatten().tolist():
                 self._warn_of_outliers(j)
-            ends = [torch.tensor([c.low, c.high if c.high > c.low else c.low + 1]) for c in self.columns]
-            return scaling_knots(ends, "minmax")
+            ends = [[c.low, c.high if c.high > c.low else c.low + 1] for c in self.columns]
+            return scaling_knots(torch.tensor(ends, dtype=torch.float64), "minmax")
         constant = torch.tensor([0.0, 1.0], dtype=torch.float64)
         columns = (self.column(j) if k else constant + self.columns[j].low for j, k in enumerate(self.kept.tolist()))
         return scaling_knots(columns, scaling)
