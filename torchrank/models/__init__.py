@@ -13,16 +13,7 @@ _NAMES: dict[str, str] = {
     "LinearScorer": "torchrank.models.scorers",
     "MLPScorer": "torchrank.models.scorers",
     "MostPop": "torchrank.models.popularity",
+    "RankingCurve": "torchrank.models.curve",
 }
 __all__ = sorted(_NAMES)
 __getattr__, __dir__ = lazy_names(__name__, _NAMES)
-from torchrank.models.curve import RankingCurve
-from torchrank.models.scorers import AttentionScorer, LinearScorer, MLPScorer
-
-# one name a line, sorted
-__all__: list[str] = [
-    "AttentionScorer",
-    "LinearScorer",
-    "MLPScorer",
-    "RankingCurve",
-]

@@ -4,12 +4,15 @@ from torchrank._lazy import lazy_names
 
 # one name a line, sorted
 _NAMES: dict[str, str] = {
+    "arc_length": "torchrank.ops.bezier",
+    "bezier_curve": "torchrank.ops.bezier",
     "chain_marginals": "torchrank.ops.chain_partition",
     "cost_augmented_viterbi": "torchrank.ops.chain",
     "log_partition": "torchrank.ops.chain_partition",
     "log_partition_scan": "torchrank.ops.chain_scan",
     "padded_to_ragged": "torchrank.ops.ragged",
     "position_scores": "torchrank.ops.chain",
+    "project": "torchrank.ops.projection",
     "ragged_index": "torchrank.ops.ragged",
     "ragged_take": "torchrank.ops.ragged",
     "ragged_to_padded": "torchrank.ops.ragged",
@@ -18,17 +21,3 @@ _NAMES: dict[str, str] = {
 }
 __all__ = sorted(_NAMES)
 __getattr__, __dir__ = lazy_names(__name__, _NAMES)
-from torchrank.ops.bezier import arc_length, bezier_curve
-from torchrank.ops.projection import project
-from torchrank.ops.ragged import padded_to_ragged, ragged_index, ragged_take, ragged_to_padded
-
-# one name a line, sorted
-__all__ = [
-    "arc_length",
-    "bezier_curve",
-    "padded_to_ragged",
-    "project",
-    "ragged_index",
-    "ragged_take",
-    "ragged_to_padded",
-]
