@@ -123,6 +123,16 @@ def compiling_changes_nothing(loss):
     assert_close(got, want)
 
 
+def one_graph_serves_every_length(loss):
+    """Traced with dynamic shapes, no break in the graph, batches of other sizes give the same numbers."""
+    torch.compiler.reset()
+    traced = torch.compile(loss, fullgraph=True, backend="aot_eager")
+    for shape in ((4, 12), (4, 17), (3, 9)):
+        scores, relevance, mask = random_lists(*shape, dtype=torch.float32)
+        want = value_and_gradient(loss, scores, relevance, mask)
+        assert_close(value_and_gradient(traced, scores, relevance, mask), want)
+
+
 def convex_in_the_scores(loss, seed):
     """No value on a chord is above the chord."""
     one, relevance, mask = random_lists(40, 7, seed=seed)

@@ -56,7 +56,7 @@ def main():
             torch.testing.assert_close(slam_loss(scores, relevance), pairwise_slam(scores, relevance))
             fast = lambda s=scores, r=relevance: step(slam_loss, s, r)  # noqa: E731 - a bound call to time
             slow = lambda s=scores, r=relevance: step(pairwise_slam, s, r)  # noqa: E731 - likewise
-            rounds = args.repeats if lists * length**2 < 10**7 else 5
+            rounds = args.repeats if lists * length**2 < 10**7 else 3
             timing = interleave({"slam": fast, "pairwise": slow}, repeats=rounds)
             rows.append(
                 {
@@ -69,6 +69,7 @@ def main():
                     "times faster": timing["pairwise"].best / timing["slam"].best,
                 }
             )
+            print(", ".join(f"{name} {value:.4g}" for name, value in rows[-1].items()), flush=True)
     print_table("SLAM forward + backward (best of repeats)", rows)
     memory = [{"length": length} | peak_memory(MEMORY.replace("{length}", str(length))) for length in (10**5, 10**6)]
     for row in memory:

@@ -84,6 +84,13 @@ def test_compiling_changes_nothing(case):
     laws.compiling_changes_nothing(case)
 
 
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")  # torch's compiler does it itself
+@pytest.mark.parametrize("case", COMPILED, ids=lambda c: c.name)
+def test_one_graph_serves_every_length(case):
+    laws.one_graph_serves_every_length(case)
+
+
 @every_loss
 def test_against_the_formula(case):
     """Padding, ties, document weights and lists of every length, against plain Python."""
