@@ -7,6 +7,7 @@ import torch
 
 from tests import laws
 from tests.losses.cases import CASES
+from torchrank.training.spec import build, describe
 
 DEVICES = [
     "cpu",
@@ -168,6 +169,15 @@ def test_nothing_is_mutated_and_integers_are_labels(case):
     for before, after in zip(given, (scores, relevance, mask), strict=True):
         assert torch.equal(before, after)
     torch.testing.assert_close(case(scores, relevance.long(), mask), value)
+
+
+@every_loss
+def test_a_checkpoint_can_describe_it(case):
+    """Every constructor argument is kept as an attribute, in plain form."""
+    module = case.make(reduction="sum")
+    rebuilt = build(describe(module))
+    assert type(rebuilt) is type(module)
+    assert describe(rebuilt) == describe(module)
 
 
 @every_loss

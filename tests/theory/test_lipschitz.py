@@ -7,7 +7,14 @@ import torch
 
 from tests import laws
 from tests.losses.cases import CASES
-from torchrank.losses import BPRLoss, bpr_loss
+from torchrank.losses import (
+    BPRLoss,
+    CRFLoss,
+    StructuredHingeLoss,
+    StructuredNDCGLoss,
+    StructuredPerceptronLoss,
+    bpr_loss,
+)
 from torchrank.theory import score_lipschitz
 
 NOT_TIGHT = ("approx", "lambda", "squared")
@@ -115,6 +122,43 @@ def test_a_block_of_pairs():
     (gradient,) = torch.autograd.grad(loss.sum(), items)
     assert gradient.abs().sum(-1).max() <= bound.one
     assert gradient.norm(dim=-1).max() <= bound.two
+
+
+@pytest.mark.parametrize(
+    "loss", [StructuredHingeLoss(), StructuredPerceptronLoss(), CRFLoss()], ids=lambda c: type(c).__name__
+)
+@pytest.mark.parametrize("length", [1, 2, 7])
+def test_chains(loss, length):
+    """In the emissions; approached where a wrong label is far ahead at every position."""
+    generator = torch.Generator().manual_seed(length)
+    labels = torch.zeros(60, length, dtype=torch.int64)
+    emissions = 3 * torch.randn(60, length, 4, generator=generator, dtype=torch.float64)
+    emissions[0, :, 2] += 60
+    emissions.requires_grad_()
+    transitions = torch.randn(4, 4, generator=generator, dtype=torch.float64)
+    each = loss(emissions, transitions, labels) * 60
+    (gradient,) = torch.autograd.grad(each, emissions)
+    bound = score_lipschitz(loss, length)
+    one, two = gradient.flatten(1).abs().sum(-1), gradient.flatten(1).norm(dim=-1)
+    assert one.max() <= bound.one + 1e-9
+    assert two.max() <= bound.two + 1e-9
+    assert one[0] >= 0.999 * bound.one
+    assert two[0] >= 0.999 * bound.two
+
+
+@pytest.mark.parametrize("normalize", [None, "length"])
+@pytest.mark.parametrize("length", [2, 3, 10])
+def test_whole_rankings(length, normalize):
+    """The structured NDCG loss, reached where the right ranking is reversed."""
+    loss = StructuredNDCGLoss(normalize=normalize, reduction="none")
+    bound = score_lipschitz(loss, length)
+    one, two = gradient_norms(loss, *(x[:100] for x in samples(length, 0)))
+    assert one <= bound.one + 1e-9
+    assert two <= bound.two + 1e-9
+    rising = torch.arange(length, dtype=torch.float64)[None]
+    one, two = gradient_norms(loss, 100 * rising, -rising + length)
+    assert one == pytest.approx(bound.one)
+    assert two == pytest.approx(bound.two)
 
 
 def test_refuses_what_has_no_constants():

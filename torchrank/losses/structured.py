@@ -5,6 +5,7 @@ by the recursion of :mod:`torchrank.ops.chain` without a gradient; the gap to it
 the sub-gradient is the difference of the two sequences' features, and a right answer costs exactly 0.
 """
 
+import math
 from collections.abc import Sequence
 from typing import cast
 
@@ -16,6 +17,7 @@ from torchrank.losses._lists import REDUCTIONS
 from torchrank.ops.chain import augmented_labels, check_cost, one_dtype, over_length, position_scores
 from torchrank.ops.chain_checks import check_chain, check_labels
 from torchrank.ops.chain_partition import log_partition
+from torchrank.types import ScoreLipschitz
 
 
 def structured_hinge_loss(
@@ -185,6 +187,10 @@ def _gap(
     return (gaps if mask is None else torch.where(mask, gaps, 0)).sum(-1)
 
 
+def _lipschitz(length: int) -> ScoreLipschitz:
+    return ScoreLipschitz(2.0 * length, math.sqrt(2 * length))
+
+
 def _reduce(values: Tensor, reduction: str) -> Tensor:
     if reduction == "none":
         return values
@@ -256,6 +262,13 @@ class StructuredHingeLoss(nn.Module):
         )
         return _reduce(each, self.reduction)
 
+    def score_lipschitz(self, length: int) -> ScoreLipschitz:
+        """Bound the gradient in the emissions of a sequence of ``length`` positions, as `torchrank.theory` asks.
+
+        Plus one on the chosen label and minus one on the right one; reached where every position is wrong.
+        """
+        return _lipschitz(length)
+
 
 class StructuredPerceptronLoss(nn.Module):
     """The structured perceptron's loss of a batch of sequences, as :func:`structured_perceptron_loss`.
@@ -292,6 +305,13 @@ class StructuredPerceptronLoss(nn.Module):
         each = structured_perceptron_loss(emissions, transitions, labels, mask, start=start, normalize=self.normalize)
         return _reduce(each, self.reduction)
 
+    def score_lipschitz(self, length: int) -> ScoreLipschitz:
+        """Bound the gradient in the emissions of a sequence of ``length`` positions, as `torchrank.theory` asks.
+
+        Plus one on the chosen label and minus one on the right one; reached where every position is wrong.
+        """
+        return _lipschitz(length)
+
 
 class CRFLoss(nn.Module):
     """Negative log-likelihood of a batch of sequences, as :func:`crf_loss`.
@@ -326,6 +346,13 @@ class CRFLoss(nn.Module):
         """Reduce the loss of each sequence; arguments and result as for :class:`StructuredHingeLoss`."""
         each = crf_loss(emissions, transitions, labels, mask, start=start, normalize=self.normalize)
         return _reduce(each, self.reduction)
+
+    def score_lipschitz(self, length: int) -> ScoreLipschitz:
+        """Bound the gradient in the emissions of a sequence of ``length`` positions, as `torchrank.theory` asks.
+
+        Two distributions' difference at each position; approached where a wrong sequence is far ahead.
+        """
+        return _lipschitz(length)
 
 
 def _check_module(normalize: str | None, reduction: str) -> None:

@@ -7,6 +7,7 @@ _NAMES: dict[str, str] = {
     "plot_block_counts": "torchrank.plots.blocks",
     "plot_block_sizes": "torchrank.plots.blocks",
     "plot_fold_accuracy": "torchrank.plots.chain",
+    "plot_generalization": "torchrank.plots.generalization",
     "plot_transitions": "torchrank.plots.chain",
 }
 __all__ = sorted(_NAMES)

@@ -18,13 +18,13 @@ class HasScoreLipschitz(Protocol):
 def score_lipschitz(loss: object, length: int) -> ScoreLipschitz:
     """Bound the gradient of one list's loss in its scores: L̃_1 in the 1-norm and L̃_2 in the 2-norm.
 
-    The bounds hold for every relevance, every score and document weights of at most 1. They are the least ones (reached
-    or approached) for SLAM, the pairwise, softmax, ListMLE and pointwise losses; ``docs/theory-relevance.md`` derives
-    them all. A loss of your own takes part by having the method ``score_lipschitz(length)``.
+    The bounds hold for every relevance, every score and document weights of at most 1. They are the least ones
+    (reached or approached) for all but ApproxNDCG and LambdaLoss; ``docs/theory-relevance.md`` derives them. A loss of
+    your own takes part by having the method ``score_lipschitz(length)``.
 
     Args:
         loss: a loss module of ``torchrank.losses``, or any object with that method.
-        length: number of real documents of the list, at least 1.
+        length: number of real documents of the list (positions, for a chain), at least 1.
 
     Returns:
         the two constants, in units of the loss over units of the score; infinite where there is no bound.
