@@ -18,6 +18,7 @@ from torchrank.parser import HelpfulParser
 COMMANDS: dict[str, tuple[str, str]] = {
     "blocks": ("torchrank.commands.blocks:blocks", "statistics and figures of a log and its SAROS blocks"),
     "data": ("torchrank.commands.data:data", "download a public data set, checked"),
+    "demo": ("torchrank.commands.demo:demo", "train and compare rankers on synthetic data with a known answer"),
     "recommend": ("torchrank.commands.recommend:recommend", "the best unseen items of many users, from a checkpoint"),
     "reproduce chain": ("torchrank.commands.reproduce_chain:reproduce_chain", "linear chains on handwritten words"),
 }

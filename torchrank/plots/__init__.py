@@ -6,8 +6,10 @@ from torchrank._lazy import lazy_names
 _NAMES: dict[str, str] = {
     "plot_block_counts": "torchrank.plots.blocks",
     "plot_block_sizes": "torchrank.plots.blocks",
+    "plot_cumulative_loss": "torchrank.plots.learning",
     "plot_fold_accuracy": "torchrank.plots.chain",
     "plot_generalization": "torchrank.plots.generalization",
+    "plot_learning_curves": "torchrank.plots.learning",
     "plot_transitions": "torchrank.plots.chain",
 }
 __all__ = sorted(_NAMES)

@@ -6,6 +6,7 @@ from torchrank._lazy import lazy_names
 _NAMES: dict[str, str] = {
     "ChainModule": "torchrank.training.chain",
     "InteractionDataModule": "torchrank.training.interaction_data",
+    "ListFit": "torchrank.training.list_fitting",
     "ListScores": "torchrank.training.listwise",
     "ListwiseModule": "torchrank.training.listwise",
     "PerceptronModule": "torchrank.training.perceptron",
@@ -22,6 +23,7 @@ _NAMES: dict[str, str] = {
     "evaluate_shown": "torchrank.training.evaluation",
     "fit_chain": "torchrank.training.chain",
     "fit_curve": "torchrank.training.curve_fitting",
+    "fit_lists": "torchrank.training.list_fitting",
     "label_sequences": "torchrank.training.chain",
     "load": "torchrank.training.checkpoint",
     "perceptron_pass": "torchrank.training.online",

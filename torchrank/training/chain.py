@@ -1,9 +1,6 @@
 """Train linear chains by any loss of label sequences, with averaging of weights."""
 
-import logging
-import warnings
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from copy import deepcopy
 from functools import partial
 from typing import Any, Literal, NamedTuple, cast
@@ -22,6 +19,7 @@ from torchrank.metrics import PositionAccuracy, SequenceAccuracy
 from torchrank.models.chain import LinearChain
 from torchrank.ops.ragged import ragged_index
 from torchrank.training.checkpoint import SPEC_KEY
+from torchrank.training.quiet import quiet_trainer, silence
 from torchrank.training.sequence_data import SequenceDataModule
 from torchrank.training.spec import describe
 from torchrank.types import SequenceBatch
@@ -306,30 +304,7 @@ def fit_chain(
     if model is None:
         model = LinearChain(dataset.num_features, dataset.num_labels)
     module = ChainModule(model, loss, optimizer=optimizer, average_from=average_from).train()
-    with _silence():
-        trainer = pl.Trainer(
-            max_epochs=epochs,
-            accelerator="cpu",
-            devices=1,
-            logger=False,
-            enable_checkpointing=False,
-            enable_progress_bar=False,
-            enable_model_summary=False,
-            limit_val_batches=0,
-        )
+    with silence():
+        trainer = quiet_trainer(epochs)
         trainer.fit(module, SequenceDataModule(train=dataset, batch_size=batch_size, seed=seed))
     return module.eval()
-
-
-@contextmanager
-def _silence() -> Iterator[None]:
-    """Keep Lightning from announcing its devices and tips, and from warning of what it itself calls."""
-    logger = logging.getLogger("pytorch_lightning")
-    level = logger.level
-    logger.setLevel(logging.WARNING)
-    try:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", ".*LeafSpec.*")
-            yield
-    finally:
-        logger.setLevel(level)

@@ -1,0 +1,43 @@
+"""One call trains a ranker, and the epoch is chosen on the validation part."""
+
+import pytest
+import torch
+
+from torchrank.data import make_queries
+from torchrank.errors import TorchRankError
+from torchrank.losses import SLAMLoss
+from torchrank.metrics import ndcg
+from torchrank.models import LinearScorer
+from torchrank.ops import ragged_to_padded
+from torchrank.training import fit_lists
+
+MADE = make_queries(120, num_features=6, seed=3)
+TRAIN, VAL = MADE.dataset.select(torch.arange(80)), MADE.dataset.select(torch.arange(80, 120))
+
+
+def value(scores):
+    padded, mask = ragged_to_padded(scores, VAL.offsets)
+    return float(ndcg(padded, ragged_to_padded(VAL.relevance, VAL.offsets)[0], mask, k=10).mean())
+
+
+def test_the_best_epochs_weights_are_kept():
+    fit = fit_lists(TRAIN, LinearScorer(6), SLAMLoss(), val=VAL, monitor="ndcg@10", epochs=6)
+    values = [row["ndcg@10"] for row in fit.history]
+    assert fit.epoch == 1 + max(range(6), key=lambda e: (values[e], e))
+    with torch.no_grad():
+        assert value(fit.module.scorer(VAL.features)) == pytest.approx(max(values), abs=1e-6)
+    assert max(values) > value(torch.zeros(len(VAL.relevance))) + 0.2
+
+
+def test_without_validation_the_last_epoch_is_kept_and_seeds_repeat():
+    fits = [fit_lists(TRAIN, LinearScorer(6), SLAMLoss(), epochs=2, seed=5) for _ in range(2)]
+    assert fits[0].epoch == 2
+    assert fits[0].history == []
+    first, second = (fit.module.scorer(VAL.features) for fit in fits)
+    assert torch.equal(first, second)
+
+
+@pytest.mark.parametrize("options", [{"epochs": 0}, {"monitor": "nothing"}])
+def test_bad_options(options):
+    with pytest.raises(TorchRankError, match=next(iter(options))):
+        fit_lists(TRAIN, LinearScorer(6), SLAMLoss(), val=VAL, **options)

@@ -1,0 +1,103 @@
+"""The demo's first school: rankers of documents against the best attainable, the perceptron against its bound."""
+
+import time
+from pathlib import Path
+
+import numpy as np
+import torch
+from rich.console import Console
+from rich.table import Table
+from torch import nn
+
+from torchrank.data import make_queries
+from torchrank.losses import (
+    ApproxNDCGLoss,
+    LambdaLoss,
+    ListMLELoss,
+    PairwiseHingeLoss,
+    PairwiseLogisticLoss,
+    PointwiseSquaredLoss,
+    SLAMLoss,
+    SoftmaxLoss,
+)
+from torchrank.metrics import average_precision, ndcg
+from torchrank.models import LinearScorer
+from torchrank.ops import ragged_to_padded
+from torchrank.plots.files import save_figure
+from torchrank.plots.learning import plot_cumulative_loss, plot_learning_curves
+from torchrank.theory import perceptron_loss_bound
+from torchrank.training import fit_lists, perceptron_pass
+
+LOSSES: dict[str, nn.Module] = {
+    "SLAM, NDCG weights": SLAMLoss(measure="ndcg"),
+    "SLAM, MAP weights": SLAMLoss(measure="map"),
+    "LambdaLoss": LambdaLoss(),
+    "ApproxNDCG": ApproxNDCGLoss(),
+    "softmax (ListNet)": SoftmaxLoss(),
+    "ListMLE": ListMLELoss(),
+    "pairwise logistic (RankNet)": PairwiseLogisticLoss(),
+    "pairwise hinge (RankSVM)": PairwiseHingeLoss(),
+    "pointwise squared": PointwiseSquaredLoss(),
+}
+FEATURES = 20
+EPOCHS = 10
+
+
+def show_relevance(out: Path, seed: int, console: Console) -> None:
+    """Compare losses on lists with a known best ranker; run the perceptron on a separable stream.
+
+    Args:
+        out: folder for ``relevance_learning.png`` and ``relevance_perceptron.png``.
+        seed: of the lists and of training.
+        console: where the table goes.
+    """
+    made = make_queries(900, num_features=FEATURES, documents=(5, 40), levels=4, noise=1.0, seed=seed)
+    train, val, test = (made.dataset.select(torch.arange(a, b)) for a, b in ((0, 200), (200, 400), (400, 900)))
+    relevance, mask = ragged_to_padded(test.relevance, test.offsets)
+
+    def measure(scores: torch.Tensor) -> tuple[float, float]:
+        padded, _ = ragged_to_padded(scores, test.offsets)
+        return (
+            float(ndcg(padded, relevance, mask, k=10).mean()),
+            float(average_precision(padded, relevance, mask).mean()),
+        )
+
+    table = Table(
+        "loss (a linear scorer each)",
+        "NDCG@10",
+        "MAP",
+        "seconds",
+        title="500 test queries; 200 to train on, 200 to choose the epoch by",
+    )
+    curves = {}
+    for name, loss in LOSSES.items():
+        torch.manual_seed(seed)
+        begin = time.perf_counter()
+        fit = fit_lists(train, LinearScorer(FEATURES), loss, val=val, monitor="ndcg@10", epochs=EPOCHS, seed=seed)
+        seconds = time.perf_counter() - begin
+        curves[name] = np.array([row["ndcg@10"] for row in fit.history])
+        with torch.no_grad():
+            value, precision = measure(fit.module.scorer(test.features))
+        table.add_row(name, f"{value:.4f}", f"{precision:.4f}", f"{seconds:.2f}")
+    table.add_section()
+    best = measure(test.features @ made.weights.to(test.features))
+    table.add_row("best attainable (the true weights)", f"{best[0]:.4f}", f"{best[1]:.4f}", "")
+    console.print(table)
+    save_figure(plot_learning_curves(curves, best=best[0], measure="NDCG@10"), out / "relevance_learning.png")
+
+    gap = 0.2
+    stream = make_queries(300, num_features=FEATURES, documents=(5, 20), levels=3, margin=gap, seed=seed)
+    lists = stream.dataset
+    runs, bounds = {}, {}
+    for name, update, active in (
+        ("slam, margin (published)", "slam", "margin"),
+        ("slam, mistakes", "slam", "mistakes"),
+        ("pair", "pair", "margin"),
+    ):
+        features = lists.features.double()
+        done = perceptron_pass(features, lists.relevance.double(), lists.offsets, update=update, active=active)
+        runs[name] = done.measure_loss.cumsum(0).numpy()
+        bounds[name] = float(perceptron_loss_bound(stream.radius, gap, update=update, active=active))
+    lines = ", ".join(f"{name} {runs[name][-1]:.1f} ≤ {bounds[name]:.0f}" for name in runs)
+    console.print(f"perceptron, cumulative 1 − NDCG over {len(lists)} rounds and its bound: {lines}", highlight=False)
+    save_figure(plot_cumulative_loss(runs, bounds), out / "relevance_perceptron.png")
