@@ -10,6 +10,7 @@ _NAMES: dict[str, str] = {
     "LabelledSequence": "torchrank.data.sequences",
     "ListBatchSampler": "torchrank.data.loading",
     "ListLoader": "torchrank.data.loading",
+    "PairLists": "torchrank.data.pairs",
     "QueryDataset": "torchrank.data.queries",
     "QueryList": "torchrank.data.queries",
     "SequenceDataset": "torchrank.data.sequences",

@@ -4,11 +4,13 @@ from torchrank._lazy import lazy_names
 
 # one name a line, sorted
 _NAMES: dict[str, str] = {
+    "BPRModule": "torchrank.training.bpr",
     "ChainModule": "torchrank.training.chain",
     "InteractionDataModule": "torchrank.training.interaction_data",
     "ListFit": "torchrank.training.list_fitting",
     "ListScores": "torchrank.training.listwise",
     "ListwiseModule": "torchrank.training.listwise",
+    "MFModule": "torchrank.training.mf",
     "PerceptronModule": "torchrank.training.perceptron",
     "PublishedEvaluation": "torchrank.training.evaluation",
     "QueryDataModule": "torchrank.training.query_data",

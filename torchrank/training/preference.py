@@ -7,6 +7,7 @@ import pytorch_lightning as pl
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.optim import SGD
 
 from torchrank.data.catalogue import Catalogue
 from torchrank.data.log import InteractionLog
@@ -44,6 +45,39 @@ def make_scorer(
         counts = Catalogue.from_log(log)
         scorer.start_item_bias(torch.from_numpy(counts.positives), torch.from_numpy(counts.shown))
     return scorer
+
+
+def prepare(module: Any, *, compiled: bool) -> InteractionLog:
+    """Give a module its scorer, made from the log where it has none, and refuse what cannot be trained.
+
+    Args:
+        module: with ``trainer``, ``scorer``, ``mu`` and the options of :func:`make_scorer`.
+        compiled: whether the compiled loops will step through the scorer's tables.
+
+    Returns:
+        what is trained on.
+
+    Raises:
+        DataError: there is no log, or the scorer was made for another.
+        TorchRankError: several processes, or a scorer that the engine or μ does not go with.
+    """
+    if module.trainer.world_size > 1:
+        raise TorchRankError(
+            f"preferences are learned in 1 process, not in {module.trainer.world_size}; use Trainer(devices=1)"
+        )
+    log = training_log(module.trainer)
+    if module.scorer is None:
+        options = {name: getattr(module, name) for name in ("dim", "init", "item_bias", "feedback", "seed")}
+        module.scorer = make_scorer(log, **options)
+    check_sizes(module.scorer, log)
+    if compiled:
+        compiled_scorer(module.scorer)
+    elif module.mu > 0 and not hasattr(module.scorer, "squared_norms"):
+        raise TorchRankError(
+            f"mu={module.mu!r} needs {type(module.scorer).__name__}.squared_norms(users, items), the squared norms of"
+            " what users and items are described by; define it, or set mu=0"
+        )
+    return log
 
 
 def training_log(trainer: pl.Trainer) -> InteractionLog:
@@ -100,16 +134,15 @@ def compiled_scorer(scorer: nn.Module) -> Factorization | FeedbackFactorization:
     return scorer
 
 
-def refuse_processes(trainer: pl.Trainer) -> None:
-    """Refuse to train in more than one process, which would learn as many separate models.
+def check_numbers(**values: float) -> None:
+    """Refuse options that are negative, infinite or NaN.
 
     Raises:
-        TorchRankError: there are more.
+        TorchRankError: one is.
     """
-    if trainer.world_size > 1:
-        raise TorchRankError(
-            f"preferences are learned in one process, not {trainer.world_size}; use Trainer(devices=1)"
-        )
+    for name, value in values.items():
+        if not 0 <= value < np.inf:
+            raise TorchRankError(f"{name}={value!r}; give a finite number, at least 0")
 
 
 def move_schedule(module: pl.LightningModule) -> None:
@@ -132,6 +165,27 @@ def log_measures(module: pl.LightningModule, lists: ShownLists, prefix: str) -> 
     bar = {"loss", "ndcg@10"}
     for name, value in values.items():
         module.log(prefix + name, value, batch_size=len(lists), prog_bar=name in bar)
+
+
+def score(scorer: nn.Module | None, users: Tensor, items: Tensor) -> Tensor:
+    """Score with a module's scorer.
+
+    Raises:
+        TorchRankError: there is none yet.
+    """
+    if scorer is None:
+        raise TorchRankError("this module has no scorer yet: trainer.fit makes it from the log")
+    scores: Tensor = scorer(users, items)
+    return scores
+
+
+def make_optimizer(module: Any, parameters: Any, *, momentum: float = 0.0) -> Any:
+    """Make a module's optimiser and schedule; for the compiled loops SGD holds η, the velocities and the schedule."""
+    given = getattr(module, "optimizer", None)
+    optimizer = SGD(parameters, lr=module.eta, momentum=momentum) if given is None else given(parameters)
+    if module.lr_scheduler is None:
+        return optimizer
+    return {"optimizer": optimizer, "lr_scheduler": {"scheduler": module.lr_scheduler(optimizer)}}
 
 
 def store(module: pl.LightningModule, log: InteractionLog | None, checkpoint: dict[str, Any]) -> None:

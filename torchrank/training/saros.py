@@ -3,11 +3,10 @@
 from collections.abc import Callable, Iterable
 from typing import Any, Literal
 
-import numpy as np
 import pytorch_lightning as pl
 import torch
 from torch import Tensor, nn
-from torch.optim import SGD, Optimizer
+from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
 from torchrank.data.log import InteractionLog
@@ -21,14 +20,13 @@ from torchrank.training.averaging import StartAverage
 from torchrank.training.interaction_data import EpochPart
 from torchrank.training.lists import ShownLists
 from torchrank.training.preference import (
-    check_sizes,
-    compiled_scorer,
+    check_numbers,
     log_measures,
-    make_scorer,
+    make_optimizer,
     move_schedule,
-    refuse_processes,
+    prepare,
+    score,
     store,
-    training_log,
 )
 from torchrank.training.saros_plan import BlockOptions, EpochPlan, plan_epoch
 from torchrank.training.sequential_steps import saros_step
@@ -118,9 +116,9 @@ class SAROSModule(pl.LightningModule):
         check_option("order", order, ("time", "shuffled"))
         check_option("user_order", user_order, ("fixed", "shuffled"))
         check_option("overflow", overflow, ("discard", "truncate"))
-        for name, value, high in (("eta", eta, np.inf), ("mu", mu, np.inf), ("momentum", momentum, 1)):
-            if not 0 <= value < high:
-                raise TorchRankError(f"{name}={value!r}; give a number of at least 0 and below {high}")
+        check_numbers(eta=eta, mu=mu, momentum=momentum)
+        if momentum >= 1:
+            raise TorchRankError(f"momentum={momentum!r}; give a number below 1")
         if lanes < 1:
             raise TorchRankError(f"lanes={lanes!r}; give at least 1")
         if engine == "sequential" and not (loss is None and optimizer is None):
@@ -145,23 +143,12 @@ class SAROSModule(pl.LightningModule):
         """Make the scorer from the training log, and refuse what cannot be trained."""
         if stage != "fit":
             return
-        refuse_processes(self.trainer)
-        log = self._train_log = training_log(self.trainer)
+        self._train_log = prepare(self, compiled=self.engine == "sequential")
         self._plan = None
-        if self.scorer is None:
-            made = {"dim": self.dim, "init": self.init, "item_bias": self.item_bias, "feedback": self.feedback}
-            self.scorer = make_scorer(log, seed=self.seed, **made)  # type: ignore[arg-type] # the four by name
-            self.average = StartAverage(self.scorer) if self.averaging else None
-        check_sizes(self.scorer, log)
-        if self.engine == "sequential":
-            known = compiled_scorer(self.scorer)
-            if self.momentum > 0 and not isinstance(known, Factorization):
-                raise TorchRankError('momentum with a feedback factorisation needs engine="batched"')
-        if self.mu > 0 and not hasattr(self.scorer, "squared_norms"):
-            raise TorchRankError(
-                f"mu={self.mu!r} needs {type(self.scorer).__name__}.squared_norms(users, items), the squared norms of"
-                " what users and items are described by; define it, or set mu=0"
-            )
+        if self.engine == "sequential" and self.momentum > 0 and not isinstance(self.scorer, Factorization):
+            raise TorchRankError('momentum with a feedback factorisation needs engine="batched"')
+        if self.averaging and self.average is None:
+            self.average = StartAverage(self.scorer)  # type: ignore[arg-type] # there is one
 
     @property
     def _moving(self) -> nn.Module:
@@ -172,10 +159,7 @@ class SAROSModule(pl.LightningModule):
 
     def forward(self, users: Tensor, items: Tensor) -> Tensor:
         """Score users and items by internal index: ``(...)`` each to ``(...)``."""
-        if self.scorer is None:
-            raise TorchRankError("this module has no scorer yet: it is made from the log by trainer.fit")
-        scores: Tensor = self.scorer(users, items)
-        return scores
+        return score(self.scorer, users, items)
 
     def training_step(self, batch: EpochPart, batch_idx: int) -> None:
         """Take the steps of one part of the epoch."""
@@ -250,14 +234,7 @@ class SAROSModule(pl.LightningModule):
 
     def configure_optimizers(self) -> Any:
         """Make the optimiser; for the compiled loop it holds η, the velocities and the schedule."""
-        parameters = self._moving.parameters()
-        if self.optimizer is not None:
-            optimizer = self.optimizer(parameters)
-        else:
-            optimizer = SGD(parameters, lr=self.eta, momentum=self.momentum)
-        if self.lr_scheduler is None:
-            return optimizer
-        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": self.lr_scheduler(optimizer)}}
+        return make_optimizer(self, self._moving.parameters(), momentum=self.momentum)
 
     def on_fit_start(self) -> None:
         """Refuse, before any work is done, a module that its checkpoints could not rebuild."""

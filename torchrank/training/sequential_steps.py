@@ -7,8 +7,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from torchrank.data.log import InteractionLog
+from torchrank.data.pairs import PairLists
 from torchrank.models import Factorization
+from torchrank.ops.sequential.bpr import bpr_feedback_visits, bpr_visits
 from torchrank.ops.sequential.feedback import saros_feedback_users
+from torchrank.ops.sequential.full import full_gradient
+from torchrank.ops.sequential.mf import mf_rows
 from torchrank.ops.sequential.momentum import saros_momentum_users
 from torchrank.ops.sequential.saros import saros_users
 from torchrank.training.averaging import StartAverage
@@ -82,3 +87,65 @@ def _velocity(optimizer: Any, parameter: Tensor | None) -> NDArray[np.float32]:
     if state.get("momentum_buffer") is None:
         state["momentum_buffer"] = torch.zeros_like(parameter)
     return views(state["momentum_buffer"])
+
+
+def bpr_step(
+    scorer: nn.Module,
+    lists: PairLists,
+    users: NDArray[np.int32],
+    pairs: NDArray[np.int64],
+    optimizer: Any,
+    draws: int,
+    mu: float,
+    offset_mu: float,
+    state: NDArray[np.uint64],
+) -> tuple[float, float]:
+    """Draw pairs for users and step on each, in place.
+
+    Args:
+        scorer: a factorisation or a feedback factorisation.
+        lists: of the training log.
+        users: ``(V,)`` int32, to draw for.
+        pairs: ``(V,)`` how many for each.
+        optimizer: holds η.
+        draws: what is drawn, see :func:`~torchrank.ops.sequential.bpr.bpr_visits`.
+        mu: μ of the L2 term.
+        offset_mu: the same on offsets.
+        state: of the draws, changed.
+
+    Returns:
+        the mean of the pair losses, each before its step, and of the rejected draws a pair.
+    """
+    known = compiled_scorer(scorer)
+    tables = views(known.item_vectors), views(known.item_offsets).reshape(-1)
+    places = lists.starts, lists.middles, lists.items, lists.seen_starts, lists.seen
+    walk = users, pairs, *places, draws, float(optimizer.param_groups[0]["lr"]), mu, offset_mu, state
+    if isinstance(known, Factorization):
+        loss, drawn, rejected = bpr_visits(views(known.user_vectors), *tables, *walk)
+    else:
+        feedback = views(known.feedback_vectors), known.feedback_starts.numpy(), known.feedbacks.numpy()
+        loss, drawn, rejected = bpr_feedback_visits(*feedback, *tables, *walk)
+    return float(loss / max(drawn, 1)), float(rejected / max(drawn, 1))
+
+
+def full_step(scorer: nn.Module, lists: PairLists, optimizer: Any, *, mu: float) -> float:
+    """Step on the exact gradient of the mean over users, in place; return the loss before it, without the μ term."""
+    known = compiled_scorer(scorer)
+    assert isinstance(known, Factorization)  # noqa: S101 - for the type checker: refused in setup
+    parameters = list(known.parameters())
+    for parameter in parameters:
+        parameter.grad = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
+    gradients = [views(parameter.grad) for parameter in parameters]
+    offsets = gradients[2].reshape(-1) if len(gradients) > 2 else np.zeros(0, np.float32)
+    tables = views(known.user_vectors), views(known.item_vectors), views(known.item_offsets).reshape(-1)
+    places = lists.starts, lists.middles, lists.items
+    loss = full_gradient(*tables, *places, mu, (gradients[0], gradients[1], offsets))
+    optimizer.step()
+    return float(loss)
+
+
+def mf_step(scorer: Factorization, log: InteractionLog, rows: NDArray[np.int64], optimizer: Any, *, mu: float) -> float:
+    """Step on some interactions' squared errors, in place; return the mean of these before their steps."""
+    tables = views(scorer.user_vectors), views(scorer.item_vectors), views(scorer.item_offsets).reshape(-1)
+    eta = float(optimizer.param_groups[0]["lr"])
+    return float(mf_rows(*tables, rows, log.users, log.items, log.preferred, eta, mu) / max(len(rows), 1))

@@ -223,3 +223,45 @@ def bpr_feedback_visits(
         move_feedback(user, feedback_vectors, feedback_starts, feedbacks, kept, moved)
         drawn += pairs[visit]
     return loss + math.log(product), drawn, rejected
+
+
+@compiled
+def draw_visits(
+    users: Items,
+    pairs: Ints,
+    starts: Ints,
+    middles: Ints,
+    items: Items,
+    seen_starts: Ints,
+    seen: Items,
+    num_items: int,
+    draws: int,
+    state: NDArray[np.uint64],
+) -> tuple[Ints, Ints, Ints, int]:
+    """Draw the pairs that :func:`bpr_visits` would step on.
+
+    Args:
+        users: see :func:`bpr_visits`, like everything that follows.
+        pairs: ``(V,)``.
+        starts: ``(num_users + 1,)``.
+        middles: ``(num_users,)``.
+        items: ``(N,)``.
+        seen_starts: ``(num_users + 1,)``.
+        seen: ascending inside a user.
+        num_items: how many items there are.
+        draws: ``SHOWN``, ``REJECT`` or ``UNSEEN``.
+        state: of the draws, changed.
+
+    Returns:
+        ``(P,)`` users, preferred items and other items, and the number of rejected draws.
+    """
+    total = pairs.sum()
+    owners, liked, other = np.empty(total, np.int64), np.empty(total, np.int64), np.empty(total, np.int64)
+    at, rejected = 0, 0
+    for visit in range(len(users)):
+        for _ in range(pairs[visit]):
+            i, j, more = draw_pair(users[visit], starts, middles, items, seen_starts, seen, num_items, draws, state)
+            owners[at], liked[at], other[at] = users[visit], i, j
+            rejected += more
+            at += 1
+    return owners, liked, other, rejected

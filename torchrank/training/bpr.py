@@ -1,0 +1,263 @@
+"""BPR on logs of shown items: pairs from what a user was shown, against items never shown, or all pairs at once."""
+
+from collections.abc import Callable, Iterable
+from typing import Any, Literal
+
+import numpy as np
+import pytorch_lightning as pl
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LRScheduler
+
+from torchrank.data.log import InteractionLog
+from torchrank.data.pairs import PairLists
+from torchrank.errors import DataError, TorchRankError, check_option
+from torchrank.losses import BPRLoss
+from torchrank.models import Factorization
+from torchrank.ops.sequential.bpr import REJECT, SHOWN, UNSEEN, draw_visits
+from torchrank.ops.sequential.compiled import random_state
+from torchrank.training.interaction_data import EpochPart
+from torchrank.training.lists import ShownLists
+from torchrank.training.preference import (
+    check_numbers,
+    log_measures,
+    make_optimizer,
+    move_schedule,
+    prepare,
+    score,
+    store,
+)
+from torchrank.training.sequential_steps import bpr_step, full_step
+from torchrank.training.spec import describe
+
+_DRAWS = {"shown": SHOWN, "rejection": REJECT, "unobserved": UNSEEN}
+
+
+class BPRModule(pl.LightningModule):
+    """Learn preferences from random pairs: a gradient step a pair on log(1 + exp(s_j − s_i)), item i preferred over j.
+
+    Needs ``trainer.fit(module, datamodule=InteractionDataModule(…))``. An epoch draws as many pairs as there are
+    interactions to draw from. Logs ``train_loss`` (each pair before its step), ``rejected`` draws a pair,
+    ``skipped_users`` who have no pair of the kind asked for though they prefer something, and the measures that
+    :class:`~torchrank.training.SAROSModule` logs.
+
+    Args:
+        scorer: scores users and items; made from the training log by default.
+        dim: of a scorer made from the log, length of the vectors.
+        init: of a scorer made from the log, ``"uniform"`` on [0, 1) or ``"normal"`` with deviation 0.1.
+        item_bias: of a scorer made from the log, give items offsets, started at the log-odds of their feedback.
+        feedback: of a scorer made from the log, describe users by their feedback.
+        pairs: where j comes from: ``"shown"`` (another item the user was shown), ``"rejection"`` (the same, as
+            published: two shown items are drawn until one is preferred over the other), ``"unobserved"`` (an item never
+            shown to the user, verified), or ``"all"`` (batch BPR: a step is one step on the exact gradient of the mean
+            over users of all their shown pairs).
+        users: ``"random"`` draws a user for every pair (for ``"unobserved"``, a positive feedback); ``"each"`` takes
+            every user once an epoch, in random order, with as many pairs as interactions.
+        engine: ``"sequential"``, a compiled loop on the CPU; or ``"batched"``, for any scorer, pair loss, optimiser and
+            device.
+        eta: step size η.
+        mu: μ of the L2 term μ(‖U_u‖² + ‖V_i‖² + ‖V_j‖²); a scorer of your own then needs
+            ``squared_norms(users, items)``.
+        offset_mu: the same for the items' offsets; of ``"sequential"``.
+        lr_scheduler: makes the schedule of η from an optimiser; it moves once an epoch.
+        loss: with ``"batched"``, a pair loss that sums its pairs; ``BPRLoss(reduction="sum")`` by default.
+        optimizer: with ``"batched"``, makes the optimiser from the parameters, in place of SGD with ``eta``.
+        batch_size: with ``"batched"``, pairs a step; their losses are summed, not averaged.
+        seed: of a scorer made from the log and of the draws.
+
+    Raises:
+        TorchRankError: an option that does not exist, cannot be, or does not go with the engine.
+
+    Source: Rendle et al. (arXiv 1205.2618); the comparison of arXiv 1902.08495, section 5.
+
+    Example:
+        >>> from torchrank.data import make_interactions
+        >>> from torchrank.training import InteractionDataModule
+        >>> log, _ = make_interactions(num_users=30, num_items=20, num_interactions=300)
+        >>> module = BPRModule(dim=4, pairs="unobserved")
+        >>> quiet = {"logger": False, "enable_progress_bar": False, "enable_model_summary": False}
+        >>> trainer = pl.Trainer(max_epochs=2, accelerator="cpu", enable_checkpointing=False, **quiet)
+        >>> trainer.fit(module, datamodule=InteractionDataModule(log))
+        >>> module.scorer.score_all(torch.tensor([0, 1])).shape
+        torch.Size([2, 20])
+    """
+
+    def __init__(
+        self,
+        scorer: nn.Module | None = None,
+        *,
+        dim: int = 4,
+        init: Literal["uniform", "normal"] = "uniform",
+        item_bias: bool = False,
+        feedback: bool = False,
+        pairs: Literal["shown", "rejection", "unobserved", "all"] = "shown",
+        users: Literal["random", "each"] = "random",
+        engine: Literal["sequential", "batched"] = "sequential",
+        eta: float = 0.01,
+        mu: float = 0.01,
+        offset_mu: float = 0.0,
+        lr_scheduler: Callable[[Optimizer], LRScheduler] | None = None,
+        loss: nn.Module | None = None,
+        optimizer: Callable[[Iterable[Any]], Optimizer] | None = None,
+        batch_size: int = 4096,
+        seed: int = 0,
+    ) -> None:
+        super().__init__()
+        check_option("pairs", pairs, [*_DRAWS, "all"])
+        check_option("users", users, ["random", "each"])
+        check_option("engine", engine, ["sequential", "batched"])
+        check_numbers(eta=eta, mu=mu, offset_mu=offset_mu)
+        if batch_size < 1:
+            raise TorchRankError(f"batch_size={batch_size!r}; give at least 1")
+        if engine == "sequential" and not (loss is None and optimizer is None):
+            raise TorchRankError('loss and optimizer go with engine="batched"; "sequential" has its own')
+        if engine == "batched" and (pairs == "all" or offset_mu > 0):
+            raise TorchRankError('pairs="all" and offset_mu go with engine="sequential"')
+        self.scorer = scorer
+        self.dim, self.init, self.item_bias, self.feedback = dim, init, item_bias, feedback
+        self.pairs, self.users, self.engine = pairs, users, engine
+        self.eta, self.mu, self.offset_mu, self.lr_scheduler = eta, mu, offset_mu, lr_scheduler
+        self.loss, self.optimizer, self.batch_size, self.seed = loss, optimizer, batch_size, seed
+        self.automatic_optimization = False
+        # the draws of an epoch follow each other, so that a checkpoint inside it knows the next
+        self.register_buffer("draw_state", torch.zeros(1, dtype=torch.int64))
+        self._train_log: InteractionLog | None = None
+        self._lists: PairLists | None = None
+        self._visits: tuple[int, NDArray[np.int32], NDArray[np.int64]] | None = None
+
+    draw_state: Tensor
+
+    def setup(self, stage: str) -> None:
+        """Make the scorer from the training log, and refuse what cannot be trained."""
+        if stage != "fit":
+            return
+        log = self._train_log = prepare(self, compiled=self.engine == "sequential")
+        if self.pairs == "all" and not isinstance(self.scorer, Factorization):
+            raise TorchRankError('pairs="all" is compiled for Factorization; draw pairs for other scorers')
+        self._lists, self._visits = PairLists.from_log(log), None
+        self._eligible, self.skipped_users = eligible_users(self._lists, unobserved=self.pairs == "unobserved")
+
+    def forward(self, users: Tensor, items: Tensor) -> Tensor:
+        """Score users and items by internal index: ``(...)`` each to ``(...)``."""
+        return score(self.scorer, users, items)
+
+    def training_step(self, batch: EpochPart, batch_idx: int) -> None:
+        """Take the steps of one part of the epoch."""
+        optimizer: Any = self.optimizers()
+        move_schedule(self)
+        lists, scorer = self._lists, self.scorer
+        assert lists is not None  # noqa: S101 - for the type checker: made in setup
+        assert scorer is not None  # noqa: S101 - likewise
+        loss: float | Tensor
+        if self.pairs == "all":
+            loss = full_step(scorer, lists, optimizer, mu=self.mu)
+        else:
+            users, pairs = self._part(*batch)
+            state = self.draw_state.cpu().numpy().view(np.uint64)
+            if batch.number == 0:
+                state[:] = random_state(self.seed, self.current_epoch, 1)
+            if self.engine == "sequential":
+                loss, rejected = bpr_step(
+                    scorer, lists, users, pairs, optimizer, _DRAWS[self.pairs], self.mu, self.offset_mu, state
+                )
+                optimizer.step()  # without gradients: it moves nothing, and Lightning counts the step
+            else:
+                loss, rejected = self._run_batches(users, pairs, state, optimizer)
+            self.draw_state.copy_(torch.from_numpy(state.view(np.int64)))
+            self.log("rejected", rejected, batch_size=1)
+            self.log("skipped_users", float(self.skipped_users), batch_size=1)
+        self.log("train_loss", loss, on_step=True, on_epoch=True, batch_size=1, prog_bar=True)
+
+    def _part(self, number: int, parts: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """Users to draw for in one of ``parts`` shares of the epoch, and how many pairs each."""
+        if self._visits is None or self._visits[0] != self.current_epoch:
+            random = np.random.default_rng([self.seed, self.current_epoch, 0])
+            self._visits = (self.current_epoch, *self._lay_out(random))
+        _, users, pairs = self._visits
+        done = np.append(0, np.cumsum(pairs))
+        first, last = np.searchsorted(done, [done[-1] * number / parts, done[-1] * (number + 1) / parts])
+        last = len(users) if number == parts - 1 else last
+        return users[first:last], pairs[first:last]
+
+    def _lay_out(self, random: np.random.Generator) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        lists = self._lists
+        assert lists is not None  # noqa: S101 - for the type checker: made in setup
+        unobserved = self.pairs == "unobserved"
+        sizes = (lists.middles if unobserved else lists.starts[1:]) - lists.starts[:-1]
+        if self.users == "each":
+            users = random.permutation(self._eligible)
+            return users, sizes[users]
+        count = int(sizes[self._eligible].sum())
+        every = np.repeat(self._eligible, sizes[self._eligible]) if unobserved else self._eligible
+        return every[random.integers(len(every), size=count)], np.ones(count, np.int64)
+
+    def _run_batches(
+        self, users: NDArray[np.int32], pairs: NDArray[np.int64], state: NDArray[np.uint64], optimizer: Any
+    ) -> tuple[Tensor, float]:
+        lists, scorer, loss = self._lists, self.scorer, self.loss or BPRLoss(reduction="sum")
+        assert lists is not None  # noqa: S101 - for the type checker: made in setup
+        assert scorer is not None  # noqa: S101 - likewise
+        places = lists.starts, lists.middles, lists.items, lists.seen_starts, lists.seen
+        *drawn, rejected = draw_visits(users, pairs, *places, lists.num_items, _DRAWS[self.pairs], state)
+        owners, liked, other = (torch.from_numpy(x).to(self.device) for x in drawn)
+        total = torch.zeros((), device=self.device)
+        for first in range(0, len(owners), self.batch_size):
+            part = slice(first, first + self.batch_size)
+            twice, both = owners[part].repeat(2), torch.cat([liked[part], other[part]])
+            positive, negative = scorer(twice, both).chunk(2)
+            value = objective = loss(positive, negative)
+            if self.mu > 0:
+                by_user, by_item = scorer.squared_norms(twice, both)  # type: ignore[operator] # refused in setup
+                objective = value + self.mu * (by_user.sum() / 2 + by_item.sum())
+            optimizer.zero_grad(set_to_none=False)
+            self.manual_backward(objective)
+            optimizer.step()
+            total += value.detach()
+        return total / max(len(owners), 1), rejected / max(len(owners), 1)
+
+    def validation_step(self, batch: ShownLists, batch_idx: int) -> None:
+        """Log the measures of the validation part."""
+        log_measures(self, batch, "val_")
+
+    def test_step(self, batch: ShownLists, batch_idx: int) -> None:
+        """Log the measures of the test part."""
+        log_measures(self, batch, "test_")
+
+    def configure_optimizers(self) -> Any:
+        """Make the optimiser; for the compiled loops it holds η and its schedule."""
+        return make_optimizer(self, self.parameters())
+
+    def on_fit_start(self) -> None:
+        """Refuse, before any work is done, a module that its checkpoints could not rebuild."""
+        if self.trainer.checkpoint_callbacks:
+            describe(self)
+
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Store what rebuilds the module, and the users and items it knows."""
+        store(self, self._train_log, checkpoint)
+
+
+def eligible_users(lists: PairLists, *, unobserved: bool) -> tuple[NDArray[np.int32], int]:
+    """Find the users that pairs can be drawn for.
+
+    Args:
+        lists: of the training log.
+        unobserved: whether the other item is one never shown, rather than another shown one.
+
+    Returns:
+        the users, and how many others prefer something but have no pair.
+
+    Raises:
+        DataError: nobody has a pair.
+    """
+    if unobserved:
+        users, skipped = lists.with_unseen()
+    else:
+        users = lists.with_both_kinds()
+        skipped = int((lists.starts[:-1] < lists.middles).sum()) - len(users)
+    if not len(users):
+        need = "a preferred item and an item never shown to them" if unobserved else "preferred and other shown items"
+        raise DataError(f"no user of the training log has {need}, so there is no pair to learn from")
+    return users, skipped

@@ -1,0 +1,130 @@
+"""Regularised matrix factorisation of the observed feedback."""
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+import numpy as np
+import pytorch_lightning as pl
+from torch import Tensor, nn
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LRScheduler
+
+from torchrank.data.log import InteractionLog
+from torchrank.errors import TorchRankError
+from torchrank.models import Factorization
+from torchrank.training.interaction_data import EpochPart
+from torchrank.training.lists import ShownLists
+from torchrank.training.preference import (
+    check_numbers,
+    log_measures,
+    make_optimizer,
+    move_schedule,
+    prepare,
+    score,
+    store,
+)
+from torchrank.training.sequential_steps import mf_step
+from torchrank.training.spec import describe
+
+
+class MFModule(pl.LightningModule):
+    """Fit scores to feedback, 1 where preferred, else 0: (y − s)² + μ(‖U_u‖² + ‖V_i‖²), one step an interaction.
+
+    Needs ``trainer.fit(module, datamodule=InteractionDataModule(…))``. Logs ``train_loss``, the mean squared error
+    before the steps, and the measures that :class:`~torchrank.training.SAROSModule` logs.
+
+    Args:
+        scorer: a :class:`~torchrank.models.Factorization`; made from the training log by default.
+        dim: of a scorer made from the log, length of the vectors.
+        init: of a scorer made from the log, ``"uniform"`` on [0, 1) or ``"normal"`` with deviation 0.1.
+        eta: step size η.
+        mu: μ.
+        lr_scheduler: makes the schedule of η from an optimiser; it moves once an epoch.
+        seed: of a scorer made from the log and of the order, drawn anew every epoch.
+
+    Raises:
+        TorchRankError: a number that cannot be.
+
+    Source: the method MF of arXiv 1902.08495, section 5.
+
+    Example:
+        >>> import torch
+        >>> from torchrank.data import make_interactions
+        >>> from torchrank.training import InteractionDataModule
+        >>> log, _ = make_interactions(num_users=30, num_items=40, num_interactions=500)
+        >>> module = MFModule(dim=4)
+        >>> quiet = {"logger": False, "enable_progress_bar": False, "enable_model_summary": False}
+        >>> trainer = pl.Trainer(max_epochs=2, accelerator="cpu", enable_checkpointing=False, **quiet)
+        >>> trainer.fit(module, datamodule=InteractionDataModule(log))
+        >>> module(torch.tensor([0]), torch.tensor([3])).shape
+        torch.Size([1])
+    """
+
+    def __init__(
+        self,
+        scorer: nn.Module | None = None,
+        *,
+        dim: int = 4,
+        init: Literal["uniform", "normal"] = "normal",
+        eta: float = 0.01,
+        mu: float = 0.01,
+        lr_scheduler: Callable[[Optimizer], LRScheduler] | None = None,
+        seed: int = 0,
+    ) -> None:
+        super().__init__()
+        check_numbers(eta=eta, mu=mu)
+        self.scorer = scorer
+        self.dim, self.init, self.eta, self.mu, self.lr_scheduler, self.seed = dim, init, eta, mu, lr_scheduler, seed
+        # squared errors fit the share of positive feedback, not its log-odds, so offsets start nowhere useful
+        self.item_bias = self.feedback = False
+        self.automatic_optimization = False
+        self._train_log: InteractionLog | None = None
+        self._rows: tuple[int, Any] | None = None
+
+    def setup(self, stage: str) -> None:
+        """Make the scorer from the training log, and refuse what cannot be trained."""
+        if stage != "fit":
+            return
+        self._train_log, self._rows = prepare(self, compiled=True), None
+        if not isinstance(self.scorer, Factorization):
+            raise TorchRankError("MFModule is compiled for Factorization")
+
+    def forward(self, users: Tensor, items: Tensor) -> Tensor:
+        """Score users and items by internal index: ``(...)`` each to ``(...)``."""
+        return score(self.scorer, users, items)
+
+    def training_step(self, batch: EpochPart, batch_idx: int) -> None:
+        """Take the steps of one part of the epoch."""
+        optimizer: Any = self.optimizers()
+        move_schedule(self)
+        log, scorer = self._train_log, self.scorer
+        assert log is not None  # noqa: S101 - for the type checker: set in setup
+        assert isinstance(scorer, Factorization)  # noqa: S101 - likewise
+        if self._rows is None or self._rows[0] != self.current_epoch:
+            order = np.random.default_rng([self.seed, self.current_epoch]).permutation(len(log))
+            self._rows = self.current_epoch, order
+        first, last = (len(log) * n // batch.parts for n in (batch.number, batch.number + 1))
+        loss = mf_step(scorer, log, self._rows[1][first:last], optimizer, mu=self.mu)
+        optimizer.step()  # without gradients: it moves nothing, and Lightning counts the step
+        self.log("train_loss", loss, on_step=True, on_epoch=True, batch_size=1, prog_bar=True)
+
+    def validation_step(self, batch: ShownLists, batch_idx: int) -> None:
+        """Log the measures of the validation part."""
+        log_measures(self, batch, "val_")
+
+    def test_step(self, batch: ShownLists, batch_idx: int) -> None:
+        """Log the measures of the test part."""
+        log_measures(self, batch, "test_")
+
+    def configure_optimizers(self) -> Any:
+        """Make the optimiser; it holds η and its schedule."""
+        return make_optimizer(self, self.parameters())
+
+    def on_fit_start(self) -> None:
+        """Refuse, before any work is done, a module that its checkpoints could not rebuild."""
+        if self.trainer.checkpoint_callbacks:
+            describe(self)
+
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Store what rebuilds the module, and the users and items it knows."""
+        store(self, self._train_log, checkpoint)
