@@ -30,6 +30,7 @@ _NAMES: dict[str, str] = {
     "load": "torchrank.training.checkpoint",
     "perceptron_pass": "torchrank.training.online",
     "recommend": "torchrank.training.recommendation",
+    "synthetic_queries": "torchrank.training.synthetic_data",
 }
 __all__ = sorted(_NAMES)
 __getattr__, __dir__ = lazy_names(__name__, _NAMES)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -10,6 +11,8 @@ from torchrank.training.spec import build
 
 #: the key under which every torchrank LightningModule keeps its description in a checkpoint
 SPEC_KEY = "torchrank"
+#: the key of the state of the random numbers
+RANDOM_KEY = "torchrank_random"
 
 
 def load(path: str | Path, *, map_location: str | torch.device = "cpu", trust: Sequence[str] = ()) -> torch.nn.Module:
@@ -35,12 +38,7 @@ def load(path: str | Path, *, map_location: str | torch.device = "cpu", trust: S
         Traceback (most recent call last):
         torchrank.errors.DataError: there is no checkpoint last.ckpt
     """
-    try:
-        saved = torch.load(path, map_location=map_location, weights_only=True)
-    except FileNotFoundError:
-        raise DataError(f"there is no checkpoint {path}") from None
-    except Exception as error:
-        raise DataError(f"{path} is not a checkpoint that loads safely: {str(error).splitlines()[0]}") from error
+    saved = read_checkpoint(path, map_location=map_location)
     if not isinstance(saved, dict) or SPEC_KEY not in saved or "state_dict" not in saved:
         raise DataError(f"{path} was not written by a torchrank module: it has no {SPEC_KEY!r} entry")
     module = build(saved[SPEC_KEY], trust=trust)
@@ -51,3 +49,30 @@ def load(path: str | Path, *, map_location: str | torch.device = "cpu", trust: S
     except RuntimeError as error:
         raise DataError(f"{path} holds weights of other shapes than its description says: {error}") from error
     return module.to(map_location).eval()
+
+
+def read_checkpoint(path: str | Path, *, map_location: str | torch.device = "cpu") -> Any:
+    """Read a checkpoint's tensors and plain values; nothing else is unpickled.
+
+    Raises:
+        DataError: there is no such file, or it holds something else.
+    """
+    try:
+        return torch.load(path, map_location=map_location, weights_only=True)
+    except FileNotFoundError:
+        raise DataError(f"there is no checkpoint {path}") from None
+    except Exception as error:
+        raise DataError(f"{path} is not a checkpoint that loads safely: {str(error).splitlines()[0]}") from error
+
+
+def random_state(device: torch.device) -> dict[str, torch.Tensor]:
+    """Return the state of torch's random numbers on the CPU and, where it is another, on a CUDA device."""
+    state = {"cpu": torch.get_rng_state()}
+    return {**state, "cuda": torch.cuda.get_rng_state(device)} if device.type == "cuda" else state
+
+
+def set_random_state(state: dict[str, torch.Tensor], device: torch.device) -> None:
+    """Set what :func:`random_state` returned."""
+    torch.set_rng_state(state["cpu"].cpu())
+    if device.type == "cuda" and "cuda" in state:
+        torch.cuda.set_rng_state(state["cuda"].cpu(), device)

@@ -14,7 +14,7 @@ from torchrank.errors import DataError, check_option
 
 Part = Literal["train", "val", "test", "predict"]
 PARTS: tuple[Part, ...] = ("train", "val", "test", "predict")
-_STAGES: dict[str, tuple[Part, ...]] = {
+PARTS_OF_STAGES: dict[str, tuple[Part, ...]] = {
     "fit": ("train", "val"),
     "validate": ("val",),
     "test": ("test",),
@@ -99,7 +99,7 @@ class QueryDataModule(pl.LightningDataModule):
         Raises:
             DataError: a file that cannot be read, or parts with unequal numbers of features.
         """
-        for part in _STAGES[stage]:
+        for part in PARTS_OF_STAGES[stage]:
             if getattr(self, part) is not None and part not in self._ready:
                 self._ready[part] = self._prepare(part)
         widths = {part: data.num_features for part, data in self._ready.items()}

@@ -1,0 +1,235 @@
+"""Lightning's fit, validate, test and predict on the command line."""
+
+import logging
+import sys
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, get_args
+
+import pytorch_lightning as pl
+import yaml
+from lightning_fabric.utilities.exceptions import MisconfigurationException
+from pytorch_lightning.cli import LightningArgumentParser, LightningCLI, SaveConfigCallback
+
+from torchrank.errors import DataError, TorchRankError
+from torchrank.parser import HelpfulParser
+from torchrank.training.checkpoint import load, read_checkpoint
+from torchrank.training.query_data import PARTS_OF_STAGES, QueryDataModule
+from torchrank.training.run_writer import RunWriter
+
+_NOISE = (
+    ".*does not have many workers.*",
+    ".*Total length of `list` across ranks is zero.*",  # no validation part
+    ".*Using ModelCheckpoint with manual optimization.*",
+    ".*LeafSpec.*",
+    ".*Couldn't infer the batch indices fetched from your dataloader.*",
+    ".*Checkpoint directory .* exists and is not empty.*",
+    ".*Experiment logs directory .* exists and is not empty.*",
+)
+
+
+class LightningParser(HelpfulParser, LightningArgumentParser):
+    """Lightning's parser with torchrank's errors."""
+
+    def add_class_arguments(self, *args: Any, **kwargs: Any) -> list[str]:
+        """Add a class's options; a path given where a path may stand stays a path."""
+        added = super().add_class_arguments(*args, **kwargs)
+        for action in self._actions:
+            # jsonargparse would read the file and take its lines as the list of paths.
+            if str in get_args(getattr(action, "_typehint", None)):
+                action._enable_path = False  # type: ignore[attr-defined] # of jsonargparse's own actions
+        return added
+
+
+class SaveConfig(SaveConfigCallback):
+    """Save the config of a training run beside its logs."""
+
+    def setup(self, trainer: pl.Trainer, pl_module: pl.LightningModule, stage: str) -> None:
+        """Save where there are logs and training."""
+        if stage == "fit" and trainer.loggers:
+            super().setup(trainer, pl_module, stage)
+
+
+class TorchRankCLI(LightningCLI):
+    """LightningCLI for one of its commands, with a model that a checkpoint alone describes where none is given.
+
+    Args:
+        words: the command and its options.
+    """
+
+    def __init__(self, words: Sequence[str]) -> None:
+        self.command = words[0]
+        self.failures: list[Exception] = []
+        super().__init__(
+            model_class=pl.LightningModule,
+            datamodule_class=pl.LightningDataModule,
+            subclass_mode_model=True,
+            subclass_mode_data=True,
+            save_config_callback=SaveConfig,
+            save_config_kwargs={"overwrite": True},
+            seed_everything_default=0,
+            parser_class=LightningParser,
+            parser_kwargs={"prog": "torchrank"},
+            auto_configure_optimizers=False,
+            load_from_checkpoint_support=False,
+            args=list(words),
+        )
+
+    def parse_arguments(self, parser: LightningArgumentParser, args: Any) -> None:
+        """Parse the words given to :func:`run`, whatever the process was called with."""
+        self.config = parser.parse_args(args)
+
+    def _parse_ckpt_path(self) -> None:
+        """Refuse a checkpoint that does not load safely; there are no hyper-parameters in it to be read here."""
+        checkpoint = self.config[self.command].get("ckpt_path")
+        if checkpoint not in (None, "last", "best", "hpc"):
+            read_checkpoint(checkpoint)
+
+    def add_core_arguments_to_parser(self, parser: LightningArgumentParser) -> None:
+        """Add trainer, model and data; only ``fit`` cannot do without a model."""
+        parser.add_lightning_class_args(self.trainer_class, "trainer")
+        parser.add_lightning_class_args(pl.LightningModule, "model", subclass_mode=True, required=self.command == "fit")
+        parser.add_lightning_class_args(pl.LightningDataModule, "data", subclass_mode=True)
+        if self.command != "fit":
+            parser.set_defaults({"trainer.logger": False})
+
+    def add_arguments_to_parser(self, parser: LightningArgumentParser) -> None:
+        """Add what Lightning's own commands lack."""
+        if self.command != "fit":
+            parser.add_argument(
+                "--trust",
+                nargs="+",
+                type=str,
+                default=[],
+                help="packages, besides torchrank, whose classes a checkpoint may name",
+            )
+        if self.command == "predict":
+            parser.add_argument(
+                "--out", type=Path, default=Path("predictions"), help="folder for run.txt and scores.parquet"
+            )
+            parser.add_argument("--tag", type=str, default="torchrank", help="the run's name in run.txt")
+
+    def instantiate_classes(self) -> None:
+        """Build what the config names; an error of a constructor is raised as it was."""
+        self.parser.add_instantiator(self._instantiate, class_type=object)
+        try:
+            super().instantiate_classes()
+        except ValueError:
+            # jsonargparse wraps what a constructor raised into the text of another error.
+            if self.failures:
+                raise self.failures[-1] from None
+            raise
+        checkpoint = self._get(self.config, "ckpt_path")
+        if self.model is None:
+            if checkpoint is None:
+                raise TorchRankError(f"{self.command} needs --ckpt_path, or a --config with a model")
+            self.model = load(checkpoint, trust=self._get(self.config, "trust"))
+        check_data(self.model, self.datamodule, self.command)
+
+    def _instantiate(self, class_type: type, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return class_type(*args, **kwargs)
+        except Exception as error:
+            self.failures.append(error)
+            raise
+
+    def instantiate_trainer(self, **kwargs: Any) -> pl.Trainer:
+        """Build the trainer; what it refuses is the user's to mend."""
+        try:
+            return super().instantiate_trainer(**kwargs)
+        except (MisconfigurationException, ValueError) as error:
+            raise TorchRankError(str(error)) from error
+
+    def _prepare_subcommand_kwargs(self, subcommand: str) -> dict[str, Any]:
+        kwargs = super()._prepare_subcommand_kwargs(subcommand)
+        if "weights_only" in kwargs:  # older releases of torch would unpickle anything
+            kwargs["weights_only"] = True
+        if self._get(self.config_init, "model") is None:  # the checkpoint was the model
+            kwargs["ckpt_path"] = None
+        return kwargs
+
+    def before_predict(self) -> None:
+        """Have the scores written."""
+        writer = RunWriter(self._get(self.config_init, "out"), tag=self._get(self.config_init, "tag"))
+        self.trainer.callbacks.append(writer)  # type: ignore[attr-defined] # Lightning's own list
+
+    def predict(self, **kwargs: Any) -> None:
+        """Score; the writer takes the scores."""
+        self.trainer.predict(**{**kwargs, "return_predictions": False})
+        print(f"wrote {self._get(self.config_init, 'out')}/run.txt and scores.parquet")
+
+    def after_fit(self) -> None:
+        """Say where the model is."""
+        saved = getattr(self.trainer.checkpoint_callback, "best_model_path", "")
+        if saved:
+            print(f"wrote {saved}")
+
+
+def check_data(module: Any, data: Any, stage: str) -> None:
+    """Read the data of a :class:`QueryDataModule`, and refuse a scorer made for another number of features.
+
+    Lightning opens its log files before it sets up the data: what is wrong with the data must be said before that. The
+    DataModule keeps what was read.
+
+    Args:
+        module: a LightningModule; one with a ``scorer`` that keeps ``num_features`` is checked.
+        data: a DataModule.
+        stage: ``"fit"``, ``"validate"``, ``"test"`` or ``"predict"``.
+
+    Raises:
+        DataError: the data cannot be read, the stage's part was not given, or the numbers of features differ.
+    """
+    if not isinstance(data, QueryDataModule):
+        return
+    data.setup(stage)
+    part = PARTS_OF_STAGES[stage][0]
+    found, expected = data.dataset(part).num_features, getattr(getattr(module, "scorer", None), "num_features", None)
+    if expected is not None and found != expected:
+        raise DataError(
+            f"the scorer was made for {expected} features, the {part} part has {found}; give the scorer"
+            f" num_features={found}, or read the data with num_features={expected}"
+        )
+
+
+def check_yaml(words: Sequence[str]) -> None:
+    """Refuse config files that are not YAML, naming the file and the line.
+
+    Args:
+        words: of the command line; the files are those behind ``--config`` and ``-c``.
+
+    Raises:
+        DataError: a file that does not parse.
+    """
+    for word, following in zip(words, [*words[1:], ""], strict=True):
+        name, equals, value = word.partition("=")
+        path = Path(value if equals else following)
+        if name in ("--config", "-c") and path.is_file():
+            try:
+                yaml.safe_load(path.read_text(encoding="utf-8"))
+            except yaml.MarkedYAMLError as error:
+                line = "" if error.problem_mark is None else f", line {error.problem_mark.line + 1}"
+                raise DataError(f"{path}{line}: {error.problem}") from None
+
+
+def run(words: Sequence[str]) -> None:
+    """Run one of Lightning's commands.
+
+    Args:
+        words: the command (``fit``, ``validate``, ``test`` or ``predict``) and its options.
+
+    Raises:
+        TorchRankError: what the user gave cannot be used; the parser ends the process itself, with status 2, for what
+            it cannot parse.
+    """
+    if str(Path.cwd()) not in sys.path:
+        sys.path.append(str(Path.cwd()))  # the user's own scorers and losses, beside the config that names them
+    for message in _NOISE:
+        warnings.filterwarnings("ignore", message)
+    logging.getLogger("pytorch_lightning").setLevel(logging.WARNING)
+    logging.getLogger("lightning_fabric").setLevel(logging.WARNING)
+    check_yaml(words)
+    try:
+        TorchRankCLI(words)
+    except (MisconfigurationException, OSError) as error:
+        raise TorchRankError(str(error)) from error
