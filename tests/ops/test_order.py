@@ -5,7 +5,8 @@ import pytest
 import torch
 from hypothesis import given
 
-from torchrank.ops.order import best_first, highest, key_flags, positive_flags, ranked_keys, score_codes
+from torchrank.ops import order
+from torchrank.ops.order import best_first, highest, key_flags, ranked_keys
 
 FINITE = st.floats(width=32, allow_nan=False)
 
@@ -18,7 +19,7 @@ def test_rank_and_flags(dtype, rows):
     want = sorted(real, key=lambda i: -scores[i])
     scores_, mask_ = torch.tensor(scores, dtype=dtype), torch.tensor(mask)
     assert best_first(scores_, mask_)[: len(real)].tolist() == want
-    keys = ranked_keys(score_codes(scores_, mask_), positive_flags(torch.tensor(grades, dtype=dtype)))
+    keys = ranked_keys(scores_, torch.tensor(grades, dtype=dtype), mask_)
     assert key_flags(keys)[: len(real)].tolist() == [int(grades[i] > 0) for i in want]
 
 
@@ -34,6 +35,25 @@ def test_highest(dtype, grades):
     for k in (1, len(grades)):
         assert highest(values, k).tolist() == sorted(values.tolist(), reverse=True)[:k]
     assert values.tolist() == torch.tensor(grades, dtype=dtype).tolist()
+
+
+def test_the_compiled_loop_and_tensor_operations_lay_out_the_same_keys(monkeypatch):
+    generator = torch.Generator().manual_seed(0)
+    scores = torch.randint(-3, 4, (2, 6, 9), generator=generator) / 2.0
+    scores[0, 0, :4] = torch.tensor([torch.inf, -torch.inf, -0.0, 0.0])
+    grades = torch.randint(0, 3, scores.shape, generator=generator).float()
+    mask = torch.rand(scores.shape, generator=generator) < 0.7
+    arguments = [
+        (),
+        (grades,),
+        (None, mask),
+        (grades, mask),
+        (grades.transpose(1, 2).contiguous().transpose(1, 2), mask),
+    ]
+    compiled = [ranked_keys(scores, *some) for some in arguments]
+    monkeypatch.setattr(order, "values_can_be_read", lambda *_: False)
+    for keys, some in zip(compiled, arguments, strict=True):
+        assert torch.equal(ranked_keys(scores, *some), keys)
 
 
 @pytest.mark.slow

@@ -9,15 +9,7 @@ from torch import Tensor
 from torchrank.errors import DataError, TorchRankError, check_option
 from torchrank.ops.checks import check_lists, check_relevance, check_scores, values_can_be_read
 from torchrank.ops.masked import fill_padding
-from torchrank.ops.order import (
-    best_first,
-    key_codes,
-    key_flags,
-    key_positions,
-    positive_flags,
-    ranked_keys,
-    score_codes,
-)
+from torchrank.ops.order import best_first, key_codes, key_flags, key_positions, ranked_keys
 
 TIES = ("stable", "mean", "pessimistic", "optimistic")
 EMPTIES = ("zero", "one", "skip")
@@ -147,7 +139,7 @@ def _ranked(scores: Tensor, relevance: Tensor, mask: Tensor | None, ties: str) -
         order = best_first(relevance if ties == "optimistic" else -relevance, mask)
         scores, relevance = scores.gather(-1, order), relevance.gather(-1, order)
         mask = None if mask is None else mask.gather(-1, order)
-    keys = ranked_keys(score_codes(scores, mask), positive_flags(relevance))
+    keys = ranked_keys(scores, relevance, mask)
     return Lists(keys, relevance, mask, mean=ties == "mean")
 
 

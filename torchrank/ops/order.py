@@ -3,11 +3,16 @@
 A document's place is decided by one 64-bit key: the score in the upper half, mapped to an integer that grows as the
 score falls, and in the lower half the document's position in the input with one flag beside it. Sorting keys therefore
 ranks the documents, keeps the input order among equal scores and carries the flag along, with nothing to gather.
+
+Keys of float32 scores on a CPU are laid out by a compiled loop; on other devices, under ``torch.compile`` and of 64-bit
+scores by tensor operations. The keys are the same.
 """
 
 import sys
+from typing import Any
 
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from torchrank.ops.checks import values_can_be_read
@@ -29,7 +34,9 @@ def highest(grades: Tensor, k: int) -> Tensor:
         >>> highest(torch.tensor([[0.0, 2.0, 1.0]]), 2)
         tensor([[2., 1.]])
     """
-    ordered = _sort_fresh(_bits(grades).clone(memory_format=torch.contiguous_format))  # integers sort faster
+    # The bits of numbers from 0 up are ordered as the numbers are, and integers sort faster.
+    bits = grades.view(torch.int64 if grades.dtype == torch.float64 else torch.int32)
+    ordered = _sort_fresh(bits.clone(memory_format=torch.contiguous_format))
     return ordered[..., grades.shape[-1] - k :].flip(-1).view(grades.dtype)
 
 
@@ -45,24 +52,52 @@ def _sort_fresh(rows: Tensor) -> Tensor:
     return rows
 
 
-def score_codes(scores: Tensor, mask: Tensor | None = None) -> Tensor:
-    """Map scores to 32-bit integers in the opposite order: equal scores to equal codes, padding behind all.
+def ranked_keys(scores: Tensor, grades: Tensor | None = None, mask: Tensor | None = None) -> Tensor:
+    """Rank the documents of each list, input order among equal scores, padding last.
 
     Args:
         scores: ``(..., L)`` of any real dtype; no NaN where a document is real.
+        grades: ``(..., L)``; a key's flag says that the grade is above 0. None for no flags.
         mask: ``(..., L)`` boolean, True where a document is real; None when all are.
 
     Returns:
-        ``(..., L)`` int32, to be compared inside a list only.
+        ``(..., L)`` int64 keys, best document first; read them with :func:`key_codes`, :func:`key_positions` and
+        :func:`key_flags`.
 
     Example:
-        >>> score_codes(torch.tensor([0.5, -1.0, 7.0], dtype=torch.float64))
-        tensor([1, 2, 0], dtype=torch.int32)
+        >>> keys = ranked_keys(torch.tensor([0.1, 0.9, 0.9]), torch.tensor([1, 0, 1]))
+        >>> key_positions(keys), key_flags(keys)
+        (tensor([1, 2, 0]), tensor([0, 1, 1], dtype=torch.int8))
     """
-    if scores.dtype in (torch.float32, torch.float16, torch.bfloat16):
+    if scores.dtype in (torch.float16, torch.bfloat16):
+        scores = scores.float()
+    if values_can_be_read(scores) and scores.dtype == torch.float32:
+        from torchrank.ops.rank_keys import pack_keys  # loads numba, which a user of a GPU can do without
+
+        keys = torch.empty(scores.shape, dtype=torch.int64)
+        flagged, real = (None if x is None else _rows(x) for x in (grades, mask))
+        pack_keys(_rows(scores.view(torch.int32)), flagged, real, _rows(keys))
+        return _sort_fresh(keys)
+    lower = torch.arange(0, 2 * scores.shape[-1], 2, dtype=torch.int32, device=scores.device).expand(scores.shape)
+    if grades is not None:
+        lower = lower + (grades > 0)
+    codes = _score_codes(scores, mask)
+    # two integers of 32 bits side by side are one of 64
+    halves = (lower, codes) if sys.byteorder == "little" else (codes, lower)
+    return _sort_fresh(torch.stack(halves, -1).view(torch.int64)[..., 0])
+
+
+def _rows(values: Tensor) -> NDArray[Any]:
+    """Look at ``(..., L)`` as ``(N, L)`` in NumPy."""
+    return values.detach().reshape(-1, values.shape[-1]).contiguous().numpy()
+
+
+def _score_codes(scores: Tensor, mask: Tensor | None) -> Tensor:
+    """Map scores to int32 in the opposite order: equal scores to equal codes, padding behind all."""
+    if scores.dtype == torch.float32:
         # 0 − s turns the order round and makes −0 equal to 0. The bits of a float grow with it, but for negative ones,
         # whose lower 31 bits are turned over.
-        bits = (0.0 - scores.float()).view(torch.int32)
+        bits = (0.0 - scores).view(torch.int32)
         codes = (bits >> 31).bitwise_and_(_LARGEST).bitwise_xor_(bits)
     else:  # 64 bits do not fit: the dense rank inside the list
         if mask is not None:
@@ -72,50 +107,6 @@ def score_codes(scores: Tensor, mask: Tensor | None = None) -> Tensor:
         steps[..., 1:] = ranked[..., 1:] != ranked[..., :-1]
         codes = torch.empty_like(steps).scatter_(-1, place, steps.cumsum(-1, dtype=torch.int32))
     return codes if mask is None else torch.where(mask, codes, _LARGEST)
-
-
-def ranked_keys(codes: Tensor, flags: Tensor | None = None) -> Tensor:
-    """Sort documents by their code, input order among equals, with a flag each.
-
-    Args:
-        codes: ``(..., L)`` int32 as :func:`score_codes` gives them.
-        flags: ``(..., L)`` int32, zeros and ones; None for zeros.
-
-    Returns:
-        ``(..., L)`` int64 keys, best document first; read them with :func:`key_codes`, :func:`key_positions` and
-        :func:`key_flags`.
-
-    Example:
-        >>> keys = ranked_keys(score_codes(torch.tensor([0.1, 0.9, 0.9])), torch.tensor([1, 0, 1], dtype=torch.int32))
-        >>> key_positions(keys), key_flags(keys)
-        (tensor([1, 2, 0]), tensor([0, 1, 1], dtype=torch.int8))
-    """
-    lower = torch.arange(0, 2 * codes.shape[-1], 2, dtype=torch.int32, device=codes.device)
-    lower = lower.expand_as(codes) if flags is None else lower + flags
-    # two integers of 32 bits side by side are one of 64
-    halves = (lower, codes) if sys.byteorder == "little" else (codes, lower)
-    return _sort_fresh(torch.stack(halves, -1).view(torch.int64)[..., 0])
-
-
-def positive_flags(grades: Tensor) -> Tensor:
-    """Flag the values above 0, by their bits: a comparison would take several times as long.
-
-    Args:
-        grades: at least 0, float32 or float64, of any shape.
-
-    Returns:
-        int32 of the same shape, 1 where the value is above 0, else 0.
-
-    Example:
-        >>> positive_flags(torch.tensor([0.0, 0.5, 3.0]))
-        tensor([0, 1, 1], dtype=torch.int32)
-    """
-    return _bits(grades).clamp(0, 1).to(torch.int32)
-
-
-def _bits(values: Tensor) -> Tensor:
-    """Read floating-point numbers as integers: those from 0 up are ordered as the numbers are."""
-    return values.view(torch.int64 if values.dtype == torch.float64 else torch.int32)
 
 
 def key_codes(keys: Tensor) -> Tensor:
@@ -147,4 +138,4 @@ def best_first(scores: Tensor, mask: Tensor | None = None) -> Tensor:
         >>> best_first(torch.tensor([[0.0, 2.0, -1.0, 2.0]]), torch.tensor([[True, True, False, True]]))
         tensor([[1, 3, 0, 2]])
     """
-    return key_positions(ranked_keys(score_codes(scores, mask)))
+    return key_positions(ranked_keys(scores, mask=mask))
