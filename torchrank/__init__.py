@@ -12,6 +12,7 @@ _NAMES: dict[str, str] = {
     "MeanAveragePrecision": "torchrank.metrics.modules",
     "NDCG": "torchrank.metrics.modules",
     "RankingCurve": "torchrank.models.curve",
+    "RankingCurveRanker": "torchrank.training.curve_estimator",
     "average_precision": "torchrank.metrics.binary",
     "build_blocks": "torchrank.data.blocks",
     "fit_curve": "torchrank.training.curve_fitting",
