@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from importlib import import_module
-from typing import get_origin, get_type_hints
+from typing import TypeGuard, get_origin, get_type_hints
 
 from torchrank.errors import TorchRankError
 from torchrank.parser import HelpfulParser
@@ -19,8 +19,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "blocks": ("torchrank.commands.blocks:blocks", "statistics and figures of a log and its SAROS blocks"),
     "data": ("torchrank.commands.data:data", "download a public data set, checked"),
     "demo": ("torchrank.commands.demo:demo", "train and compare rankers on synthetic data with a known answer"),
+    "rank": ("torchrank.commands.rank:rank", "objects of several attributes, without labels, best to worst"),
     "recommend": ("torchrank.commands.recommend:recommend", "the best unseen items of many users, from a checkpoint"),
     "reproduce chain": ("torchrank.commands.reproduce_chain:reproduce_chain", "linear chains on handwritten words"),
+    "reproduce curve": ("torchrank.commands.reproduce_curve:reproduce_curve", "ranking curves on the published tables"),
 }
 LIGHTNING = {
     "fit": "train a model from a config",
@@ -70,8 +72,8 @@ def _dispatch(words: list[str]) -> None:
 def run_function(function: Callable[..., None], words: Sequence[str], *, prog: str) -> None:
     """Parse ``words`` by a function's signature and call it.
 
-    Parameters without a default are positional; ``list`` options may be repeated (``--higher a --higher b``);
-    ``bool`` options are flags.
+    Parameters without a default are positional, and so is a first word for one before the ``*``; ``list`` options may
+    be repeated (``--higher a --higher b``); ``bool`` options are flags.
     """
     parser = HelpfulParser(prog=prog, description=inspect.getdoc(function).split("\n")[0])  # type: ignore[union-attr]
     parser.add_function_arguments(function, as_positional=True, fail_untyped=True)
@@ -86,6 +88,9 @@ def _plain_words(function: Callable[..., None], words: Sequence[str]) -> list[st
     lists = {f"--{n}" for n, t in hints.items() if get_origin(t) is list}
     flags = {f"--{n}" for n, t in hints.items() if t is bool}
     out = []
+    first = next(iter(inspect.signature(function).parameters.values()), None)
+    if words and not words[0].startswith("-") and _may_come_first(first):
+        words = [f"--{first.name}={words[0]}", *words[1:]]
     for i, given in enumerate(words):
         name, equals, value = given.partition("=")
         word = hyphened.get(name, name) + equals + value
@@ -98,6 +103,15 @@ def _plain_words(function: Callable[..., None], words: Sequence[str]) -> list[st
         else:
             out.append(word)
     return out
+
+
+def _may_come_first(parameter: inspect.Parameter | None) -> TypeGuard[inspect.Parameter]:
+    """Whether a command's first argument may be left out, and so is an option to the parser."""
+    return (
+        parameter is not None
+        and parameter.kind is parameter.POSITIONAL_OR_KEYWORD
+        and parameter.default is not parameter.empty
+    )
 
 
 def _overview() -> str:

@@ -12,6 +12,7 @@ from torchrank.errors import TorchRankError
 # figures into ``out``. Imported when its turn comes.
 SECTIONS = {
     "relevance: order a query's documents": "torchrank.commands.demo_relevance:show_relevance",
+    "attributes: rank countries without labels": "torchrank.commands.demo_attributes:show_attributes",
 }
 
 

@@ -4,6 +4,7 @@ from torchrank._lazy import lazy_names
 
 # one name a line, sorted
 _NAMES: dict[str, str] = {
+    "AttributeTable": "torchrank.data.attributes",
     "Blocks": "torchrank.data.blocks",
     "Catalogue": "torchrank.data.catalogue",
     "InteractionLog": "torchrank.data.log",
@@ -23,6 +24,7 @@ _NAMES: dict[str, str] = {
     "collate_sequences": "torchrank.data.sequence_loading",
     "collect_scores": "torchrank.data.loading",
     "concat_queries": "torchrank.data.queries",
+    "countries": "torchrank.data.attributes",
     "log_statistics": "torchrank.data.statistics",
     "make_interactions": "torchrank.data.synthetic_log",
     "make_queries": "torchrank.data.synthetic_queries",
@@ -32,6 +34,7 @@ _NAMES: dict[str, str] = {
     "read_log": "torchrank.data.reading",
     "read_movielens": "torchrank.data.movielens",
     "read_sequences": "torchrank.data.sequence_files",
+    "read_table": "torchrank.data.attributes",
     "write_run": "torchrank.data.trec",
 }
 __all__ = sorted(_NAMES)

@@ -10,6 +10,10 @@ _NAMES: dict[str, str] = {
     "plot_fold_accuracy": "torchrank.plots.chain",
     "plot_generalization": "torchrank.plots.generalization",
     "plot_learning_curves": "torchrank.plots.learning",
+    "plot_projections": "torchrank.plots.attributes",
+    "plot_order": "torchrank.plots.attributes",
+    "plot_rank_intervals": "torchrank.plots.attributes",
+    "plot_scores": "torchrank.plots.attributes",
     "plot_transitions": "torchrank.plots.chain",
 }
 __all__ = sorted(_NAMES)

@@ -17,6 +17,8 @@ from torchrank.training.curve_fitting import fit_curve
 
 #: attributes up to which every coalition is scored; the number doubles with each
 _MOST_ATTRIBUTES = 12
+#: random orders, each with its reverse, beyond that
+_ORDERS = 128
 
 Progress = Callable[[Iterable[int]], Iterable[int]]
 
@@ -184,21 +186,20 @@ def leave_one_out(
 
 
 @torch.no_grad()
-def contributions(curve: RankingCurve, points: Tensor) -> Tensor:
+def contributions(curve: RankingCurve, points: Tensor, *, seed: int = 0) -> Tensor:
     """What each attribute adds to each object's score, against the median object: Shapley values.
 
     They add up, over the attributes, to the object's score minus the median object's: the mean, over all orders in
-    which attributes go from the median's value to the object's, of what the score gains at each.
+    which attributes go from the median's value to the object's, of what the score gains at each. With more than 12
+    attributes the mean is over 128 random orders and their reverses; what it adds up to stays exact.
 
     Args:
         curve: the fitted curve.
         points: ``(n, d)`` in the user's units; a missing value adds nothing.
+        seed: of the random orders.
 
     Returns:
         ``(n, d)`` in units of the score.
-
-    Raises:
-        TorchRankError: more than 12 attributes: the coalitions are 2^d.
 
     Source:
         Shapley, "A value for n-person games", 1953; Lundberg & Lee (NeurIPS 2017) for their use here.
@@ -209,23 +210,41 @@ def contributions(curve: RankingCurve, points: Tensor) -> Tensor:
         >>> added[1].tolist(), bool(added[2, 0] > 0), float(added[2, 1])
         ([0.0, 0.0], True, 0.0)
     """
-    d = points.shape[1]
-    if d > _MOST_ATTRIBUTES:
-        raise TorchRankError(
-            f"contributions of {d} attributes need 2^{d} scores an object; {_MOST_ATTRIBUTES} attributes at most"
-        )
     points = points.double()
     median = points.nanmedian(0).values
     points = torch.where(points.isnan(), median, points)
+    base = median.expand_as(points)
+    if points.shape[1] <= _MOST_ATTRIBUTES:
+        return _over_coalitions(curve, points, base)
+    return _over_orders(curve, points, base, seed)
+
+
+def _over_coalitions(curve: RankingCurve, points: Tensor, base: Tensor) -> Tensor:
+    d = points.shape[1]
     value = {}
     for size in range(d + 1):
         for members in combinations(range(d), size):
-            mixed = median.expand_as(points).clone()
+            mixed = base.clone()
             mixed[:, list(members)] = points[:, list(members)]
             value[frozenset(members)] = curve(mixed)
     added = torch.zeros_like(points)
-    for members, with_all in value.items():
-        for j in members:
-            share = 1 / (d * comb(d - 1, len(members) - 1))
-            added[:, j] += share * (with_all - value[members - {j}])
+    for coalition, with_all in value.items():
+        for j in coalition:
+            share = 1 / (d * comb(d - 1, len(coalition) - 1))
+            added[:, j] += share * (with_all - value[coalition - {j}])
+    return added
+
+
+def _over_orders(curve: RankingCurve, points: Tensor, base: Tensor, seed: int) -> Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    added = torch.zeros_like(points)
+    for _ in range(_ORDERS):
+        order = torch.randperm(points.shape[1], generator=generator).tolist()
+        for each in (order, order[::-1]):
+            mixed, before = base.clone(), curve(base)
+            for j in each:
+                mixed[:, j] = points[:, j]
+                after = curve(mixed)
+                added[:, j] += (after - before) / (2 * _ORDERS)
+                before = after
     return added
