@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 EXAMPLES = {"countries": countries}
 #: rows of the ranking's top and bottom on the screen
 _SHOWN = 10
+#: characters of a name on the screen
+_WIDTH = 32
 #: points that the curve is drawn with
 _DRAWN = 200
 
@@ -233,7 +235,7 @@ def _ends(ranking: Ranking) -> Table:
             if k == _SHOWN:
                 shown.add_section()
             continue
-        cells = [escape(str(row[names[0]])), str(row["rank"]), f"{row['score']:.4f}"]
+        cells = [_name(row[names[0]]), str(row["rank"]), f"{row['score']:.4f}"]
         if ranking.intervals is not None:
             cells.append(f"{row['rank_low']}–{row['rank_high']}")
         shown.add_row(*cells, *(str(row[f"rank_{method}"]) for method in ranking.others))
@@ -247,7 +249,7 @@ def _points(ranking: Ranking) -> Table:
         where = " worst" if r == 0 else " best" if r == len(points[0]) - 1 else ""
         shown.add_column(f"p{r}{where}", justify="right")
     for name, way, row in zip(ranking.table.names, ranking.table.directions, points, strict=True):
-        shown.add_row(f"{escape(name)} {'↑' if way > 0 else '↓'}", *(f"{value:.6g}" for value in row))
+        shown.add_row(f"{_name(name)} {'↑' if way > 0 else '↓'}", *(f"{value:.6g}" for value in row))
     return shown
 
 
@@ -258,13 +260,19 @@ def _without(ranking: Ranking) -> Table:
     shown.add_column("moved", no_wrap=True, overflow="ellipsis")
     for row in ranking.left_out:
         shown.add_row(
-            escape(ranking.table.names[row.attribute]),
+            _name(ranking.table.names[row.attribute]),
             f"{row.spearman:.4f}",
             str(row.largest_move),
             f"{row.explained_variance:.4f}",
-            escape(str(ranking.table.ids[row.moved])),
+            _name(ranking.table.ids[row.moved]),
         )
     return shown
+
+
+def _name(value: object) -> str:
+    """A name as rich shows it literally, short enough to leave room for numbers."""
+    text = str(value)
+    return escape(text if len(text) <= _WIDTH else f"{text[: _WIDTH - 1]}…")
 
 
 def _new_table(title: str, first: str) -> Table:

@@ -120,7 +120,8 @@ def rank_report(ranking: Ranking, figures: "Mapping[str, Figure]", *, title: str
         "<h2>Fit</h2>",
         (
             f"<p>{len(report.runs)} starts of the solver {escape(report.solver)} ended in {len(report.optima)} distinct"
-            f" optima; the best was {'reached' if report.converged else 'NOT reached'} to convergence.</p>"
+            f" {'optimum' if len(report.optima) == 1 else 'optima'}; the best run"
+            f" {'converged' if report.converged else 'did NOT converge'}.</p>"
         ),
         _table(
             ["optimum", "J", "starts", "rank correlation with the best"],
@@ -156,7 +157,7 @@ def _facts(ranking: Ranking) -> str:
         (f"{report.rows:,}", "objects"),
         (f"{report.explained_variance:.1%}", "of the variance explained"),
         ("yes" if report.monotone else "no", "a better object always ranks higher"),
-        (f"{len(report.optima)} of {len(report.runs)}", "distinct optima, of starts"),
+        (str(len(report.optima)), f"distinct optima in {len(report.runs)} starts"),
     ]
     if ranking.intervals is not None:
         width = (ranking.intervals[:, 1] - ranking.intervals[:, 0]).double().median()

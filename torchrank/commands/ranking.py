@@ -208,8 +208,8 @@ def _refuse_missing(table: AttributeTable) -> None:
     if absent.any():
         row, column = np.argwhere(absent)[0].tolist()
         raise DataError(
-            f"{table.names[column]!r} of {table.ids[row]} is missing, and {int(absent.sum()) - 1} other values; fill"
-            " them, leave the objects out, or rank by what is observed: missing='observed'"
+            f"{table.names[column]!r} of {table.ids[row]} is missing ({int(absent.sum())} values in all); fill them in,"
+            " leave the objects out, or rank by what is observed: missing='observed'"
         )
 
 

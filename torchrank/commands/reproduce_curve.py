@@ -187,16 +187,23 @@ def heptathlon_agreement(path: Path) -> dict[str, float]:
         path: the table.
 
     Returns:
-        rank correlation of the curve's scores with the points, and that of the first principal component.
+        rank correlation with the points: of the curve by its defaults, with robust scaling, as a straight line, and of
+        the first principal component.
     """
     table = read_table(path, higher=_FIELD, lower=_TRACK, id="athlete")
     official = read_table(path, higher=["score"]).values[:, 0]
     points = torch.from_numpy(table.values)
     curve = _fit(points, table.directions)
     directions = torch.tensor(table.directions, dtype=points.dtype)
+
+    def agreement(**options: Any) -> float:
+        return _spearman(_fit(points, table.directions, **options)(points).detach().numpy(), official)
+
     component = principal_component(curve.to_cube(points), directions)
     return {
-        "spearman_with_official": _spearman(curve(points).detach().numpy(), official),
+        "spearman_with_official": agreement(),
+        "spearman_robust_scaling": agreement(scaling="robust"),
+        "spearman_straight_line": agreement(degree=1),
         "spearman_of_pca": _spearman(component.numpy(), official),
     }
 
@@ -333,7 +340,8 @@ def _markdown(results: dict[str, Any], rules: dict[str, list[RuleCheck]]) -> str
         ),
         (
             f"| heptathlon, rank correlation with the official points | {hept['spearman_with_official']:.4f}"
-            f" (principal component {hept['spearman_of_pca']:.4f}) | |"
+            f" (robust scaling {hept['spearman_robust_scaling']:.4f}, straight line"
+            f" {hept['spearman_straight_line']:.4f}, principal component {hept['spearman_of_pca']:.4f}) | |"
         ),
         "",
         "| explained variance, 181 countries | |",
