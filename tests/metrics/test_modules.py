@@ -2,6 +2,7 @@
 
 import copy
 import json
+import math
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 import pytorch_lightning as pl
 import torch
+import torchmetrics
 from torch.testing import assert_close
 
 from tests.metrics.cases import CASES, IDS
@@ -85,6 +87,18 @@ def test_many_updates_lose_no_digits():
         metric.update(*two, list_weights=torch.tensor([1e-3]))
     third, sevenths, weight = (torch.tensor(x).double() for x in (1 / 3, 3 / 7, 1e-3))
     assert_close(metric.compute().double(), (third + weight * sevenths) / (1 + weight), atol=0, rtol=1e-7)
+
+
+def test_a_collection_keeps_measures_apart_that_agree_on_the_first_batch():
+    measures = {"1": metrics.NDCG(k=1), "3": metrics.NDCG(k=3), "recall": metrics.Recall(k=1)}
+    collection = torchmetrics.MetricCollection(measures).clone(prefix="val/")
+    scores = torch.tensor([[2.0, 1.0, 0.0]])
+    collection.update(scores, torch.tensor([[1, 0, 0]]))
+    assert {float(x) for x in collection.compute().values()} == {1.0}
+    collection.update(scores, torch.tensor([[0, 1, 0]]))
+    found = {name: float(x) for name, x in collection.compute().items()}
+    later = (1 + 1 / math.log2(3)) / 2
+    assert found == pytest.approx({"val/1": 1 / 2, "val/3": later, "val/recall": 1 / 2})
 
 
 @pytest.mark.parametrize("bad", [{"k": 0}, {"ties": "first"}, {"empty": "none"}])

@@ -1,5 +1,6 @@
 """The mean of a measure over lists as a ``torchmetrics`` module: exact over batches of any sizes and over processes."""
 
+import itertools
 from abc import abstractmethod
 
 import torch
@@ -7,6 +8,8 @@ from torch import Tensor
 from torchmetrics import Metric
 
 from torchrank.errors import ShapeError
+
+_NUMBERS = itertools.count()
 
 
 class MeanOverLists(Metric):
@@ -31,11 +34,15 @@ class MeanOverLists(Metric):
     is_differentiable = False
     higher_is_better = True
     full_state_update = False
+    number: Tensor
     sums: Tensor
     residues: Tensor
 
     def __init__(self) -> None:
         super().__init__()
+        # MetricCollection takes metrics of nearly equal state for one and updates only the first. NDCG@1 and NDCG@10
+        # can agree on a first batch: a number of its own tells each from all others.
+        self.add_state("number", torch.tensor(divmod(next(_NUMBERS), 1000)), dist_reduce_fx="max")
         self.add_state("sums", torch.zeros(2), dist_reduce_fx="sum")
         self.add_state("residues", torch.zeros(2), dist_reduce_fx="sum")
 
