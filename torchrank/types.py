@@ -53,6 +53,18 @@ class SequenceBatch(NamedTuple):
     sequences: Tensor
 
 
+class ObjectBatch(NamedTuple):
+    """Some objects of a table.
+
+    Attributes:
+        points: ``(B, d)`` attributes in the user's units, NaN where one is missing.
+        rows: ``(B,)`` int64, each object's row in its table.
+    """
+
+    points: Tensor
+    rows: Tensor
+
+
 @runtime_checkable
 class Scorer(Protocol):
     """Scores the documents of lists: ``(B, L, d)`` features and ``(B, L)`` mask to ``(B, L)`` scores."""

@@ -135,6 +135,13 @@ class RankingCurve(nn.Module):
         if self.outer is not None:
             self.outer.copy_(points[:, [0, -1]].clamp(0, 1))
 
+    @torch.no_grad()
+    def clip_parameters(self) -> None:
+        """Bring parameters that an optimiser's step took out of bounds back to them: the curve stays the same."""
+        self.inner.clamp_(-_BOUND, _BOUND)
+        if self.outer is not None:
+            self.outer.clamp_(0, 1)
+
     def set_scaling(self, knots: Tensor, levels: Tensor, kept: Tensor | None = None) -> None:
         """Set the map from the user's units to the unit cube.
 

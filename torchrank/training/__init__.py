@@ -6,6 +6,7 @@ from torchrank._lazy import lazy_names
 _NAMES: dict[str, str] = {
     "BPRModule": "torchrank.training.bpr",
     "ChainModule": "torchrank.training.chain",
+    "CurveModule": "torchrank.training.curve",
     "InteractionDataModule": "torchrank.training.interaction_data",
     "ListFit": "torchrank.training.list_fitting",
     "ListScores": "torchrank.training.listwise",
@@ -20,6 +21,7 @@ _NAMES: dict[str, str] = {
     "SequenceLabels": "torchrank.training.chain",
     "ShownLists": "torchrank.training.lists",
     "StandardEvaluation": "torchrank.training.evaluation",
+    "TableDataModule": "torchrank.training.table_data",
     "contributions": "torchrank.training.curve_analysis",
     "evaluate_catalogue": "torchrank.training.evaluation",
     "evaluate_loss": "torchrank.training.evaluation",
@@ -34,6 +36,7 @@ _NAMES: dict[str, str] = {
     "perceptron_pass": "torchrank.training.online",
     "rank_intervals": "torchrank.training.curve_analysis",
     "recommend": "torchrank.training.recommendation",
+    "synthetic_objects": "torchrank.training.table_data",
     "synthetic_queries": "torchrank.training.synthetic_data",
 }
 __all__ = sorted(_NAMES)
