@@ -1,7 +1,6 @@
 """Train a ranking principal curve in mini-batches, for tables that no single step can hold."""
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
 from typing import Any, Literal
 
 import pytorch_lightning as pl
@@ -18,8 +17,10 @@ from torchrank.training.spec import describe
 from torchrank.training.table_data import TableDataModule
 from torchrank.types import ObjectBatch
 
-#: steps that suit logits of control points
-DEFAULT_OPTIMIZER = partial(torch.optim.Adam, lr=0.2)
+
+def default_optimizer(parameters: Iterable[Any]) -> Optimizer:
+    """Make Adam with steps that suit logits of control points: in places J is flat, and small steps creep."""
+    return torch.optim.Adam(parameters, lr=0.2)
 
 
 class CurveModule(pl.LightningModule):
@@ -39,8 +40,7 @@ class CurveModule(pl.LightningModule):
         score: ``"arc_length"`` or ``"parameter"``.
         extend: score objects beyond the fitted box on the curve's end tangents.
         missing: ``"error"`` or ``"observed"``.
-        optimizer: makes the optimiser from the parameters; ``Adam(lr=0.2)`` by default: in places
-            J is flat, and small steps creep.
+        optimizer: makes the optimiser from the parameters; ``Adam(lr=0.2)`` by default.
         lr_scheduler: makes the schedule from the optimiser; a ``ReduceLROnPlateau`` watches ``val_loss``.
         lr_interval: step the schedule every ``"epoch"`` or every ``"step"``.
 
@@ -65,7 +65,7 @@ class CurveModule(pl.LightningModule):
         score: str = "arc_length",
         extend: bool = True,
         missing: str = "error",
-        optimizer: Callable[[Iterable[Any]], Optimizer] = DEFAULT_OPTIMIZER,
+        optimizer: Callable[[Iterable[Any]], Optimizer] = default_optimizer,
         lr_scheduler: Callable[[Optimizer], LRScheduler | ReduceLROnPlateau] | None = None,
         lr_interval: Literal["epoch", "step"] = "epoch",
     ) -> None:
