@@ -13,6 +13,7 @@ from torchrank.errors import TorchRankError
 SECTIONS = {
     "relevance: order a query's documents": "torchrank.commands.demo_relevance:show_relevance",
     "attributes: rank countries without labels": "torchrank.commands.demo_attributes:show_attributes",
+    "sequences: label every position of a chain": "torchrank.commands.demo_chain:show_chain",
 }
 
 

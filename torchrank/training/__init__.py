@@ -38,6 +38,7 @@ _NAMES: dict[str, str] = {
     "recommend": "torchrank.training.recommendation",
     "synthetic_objects": "torchrank.training.table_data",
     "synthetic_queries": "torchrank.training.synthetic_data",
+    "synthetic_sequences": "torchrank.training.synthetic_data",
 }
 __all__ = sorted(_NAMES)
 __getattr__, __dir__ = lazy_names(__name__, _NAMES)

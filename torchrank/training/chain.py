@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable
 from copy import deepcopy
-from functools import partial
 from typing import Any, Literal, NamedTuple, cast
 
 import pytorch_lightning as pl
@@ -24,10 +23,20 @@ from torchrank.training.sequence_data import SequenceDataModule
 from torchrank.training.spec import describe
 from torchrank.types import SequenceBatch
 
-#: steps of plain SGD that suit batches of 32 sequences
-DEFAULT_OPTIMIZER = partial(torch.optim.SGD, lr=0.2)
 #: positions decoded at once
 _POSITIONS = 2**14
+
+
+def gradient_descent(parameters: Iterable[Any]) -> Optimizer:
+    """Make plain stochastic gradient descent with steps that suit batches of 32 sequences: 0.2.
+
+    Args:
+        parameters: of the model.
+
+    Returns:
+        the optimiser.
+    """
+    return torch.optim.SGD(parameters, lr=0.2)
 
 
 class SequenceLabels(NamedTuple):
@@ -68,7 +77,7 @@ class ChainModule(pl.LightningModule):
             ``decode(x, mask)`` the best labels.
         loss: called ``loss(emissions, transitions, labels, mask, start=…)``, returns a number; the structured hinge by
             default.
-        optimizer: makes the optimiser from the parameters; ``SGD(lr=0.2)`` by default, for batches of 32.
+        optimizer: makes the optimiser from the parameters; plain SGD with steps of 0.2 by default.
         lr_scheduler: makes the schedule from the optimiser; a ``ReduceLROnPlateau`` watches ``val_loss``.
         lr_interval: step the schedule every ``"epoch"`` or every ``"step"``.
         average_from: share of the run's steps after which weights enter the mean: 0.5 for its second half, 0 for all
@@ -83,6 +92,7 @@ class ChainModule(pl.LightningModule):
 
     Example:
         >>> from torchrank.losses import CRFLoss
+        >>> from functools import partial
         >>> module = ChainModule(LinearChain(3, 4), CRFLoss(), optimizer=partial(torch.optim.Adagrad, lr=0.1))
         >>> module.decode(torch.ones(1, 2, 3))[0].tolist()
         [[0, 0]]
@@ -95,7 +105,7 @@ class ChainModule(pl.LightningModule):
         model: nn.Module,
         loss: nn.Module | None = None,
         *,
-        optimizer: Callable[[Iterable[Any]], Optimizer] = DEFAULT_OPTIMIZER,
+        optimizer: Callable[[Iterable[Any]], Optimizer] = gradient_descent,
         lr_scheduler: Callable[[Optimizer], LRScheduler | ReduceLROnPlateau] | None = None,
         lr_interval: Literal["epoch", "step"] = "epoch",
         average_from: float | None = 0.5,
@@ -266,7 +276,7 @@ def fit_chain(
     *,
     epochs: int = 20,
     batch_size: int = 32,
-    optimizer: Callable[[Iterable[Any]], Optimizer] = DEFAULT_OPTIMIZER,
+    optimizer: Callable[[Iterable[Any]], Optimizer] = gradient_descent,
     average_from: float | None = 0.5,
     seed: int = 0,
 ) -> ChainModule:

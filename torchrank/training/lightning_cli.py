@@ -14,9 +14,14 @@ from pytorch_lightning.cli import LightningArgumentParser, LightningCLI, SaveCon
 
 from torchrank.errors import DataError, TorchRankError
 from torchrank.parser import HelpfulParser
+from torchrank.training.chain import ChainModule
 from torchrank.training.checkpoint import load, read_checkpoint
+from torchrank.training.label_writer import LabelWriter
+from torchrank.training.listwise import ListwiseModule
+from torchrank.training.perceptron import PerceptronModule
 from torchrank.training.query_data import PARTS_OF_STAGES, QueryDataModule
 from torchrank.training.run_writer import RunWriter
+from torchrank.training.sequence_data import SequenceDataModule
 
 _NOISE = (
     ".*does not have many workers.*",
@@ -106,7 +111,10 @@ class TorchRankCLI(LightningCLI):
             )
         if self.command == "predict":
             parser.add_argument(
-                "--out", type=Path, default=Path("predictions"), help="folder for run.txt and scores.parquet"
+                "--out",
+                type=Path,
+                default=Path("predictions"),
+                help="folder for run.txt and scores.parquet, or labels.parquet of sequences",
             )
             parser.add_argument("--tag", type=str, default="torchrank", help="the run's name in run.txt")
 
@@ -150,14 +158,19 @@ class TorchRankCLI(LightningCLI):
         return kwargs
 
     def before_predict(self) -> None:
-        """Have the scores written."""
-        writer = RunWriter(self._get(self.config_init, "out"), tag=self._get(self.config_init, "tag"))
+        """Have the scores, or the labels of sequences, written."""
+        out = self._get(self.config_init, "out")
+        if isinstance(self.datamodule, SequenceDataModule):
+            writer: pl.Callback = LabelWriter(out)
+        else:
+            writer = RunWriter(out, tag=self._get(self.config_init, "tag"))
         self.trainer.callbacks.append(writer)  # type: ignore[attr-defined] # Lightning's own list
 
     def predict(self, **kwargs: Any) -> None:
         """Score; the writer takes the scores."""
         self.trainer.predict(**{**kwargs, "return_predictions": False})
-        print(f"wrote {self._get(self.config_init, 'out')}/run.txt and scores.parquet")
+        files = "labels.parquet" if isinstance(self.datamodule, SequenceDataModule) else "run.txt and scores.parquet"
+        print(f"wrote {self._get(self.config_init, 'out')}/{files}")
 
     def after_fit(self) -> None:
         """Say where the model is."""
@@ -167,27 +180,33 @@ class TorchRankCLI(LightningCLI):
 
 
 def check_data(module: Any, data: Any, stage: str) -> None:
-    """Read the data of a :class:`QueryDataModule`, and refuse a scorer made for another number of features.
+    """Read queries or sequences, and refuse a model made for another number of features.
 
     Lightning opens its log files before it sets up the data: what is wrong with the data must be said before that. The
     DataModule keeps what was read.
 
     Args:
-        module: a LightningModule; one with a ``scorer`` that keeps ``num_features`` is checked.
+        module: a LightningModule; one with a ``scorer`` or ``model`` that keeps ``num_features`` is checked.
         data: a DataModule.
         stage: ``"fit"``, ``"validate"``, ``"test"`` or ``"predict"``.
 
     Raises:
-        DataError: the data cannot be read, the stage's part was not given, or the numbers of features differ.
+        DataError: the data cannot be read or is of another kind than the module's, the stage's part was not given, or
+            the numbers of features differ.
     """
-    if not isinstance(data, QueryDataModule):
+    if not isinstance(data, QueryDataModule | SequenceDataModule):
         return
+    lists = isinstance(data, QueryDataModule)
+    if isinstance(module, ChainModule if lists else ListwiseModule | PerceptronModule):
+        names = "lists of documents" if lists else "labelled sequences"
+        raise DataError(f"{type(data).__name__} holds {names}, which {type(module).__name__} cannot use")
     data.setup(stage)
     part = PARTS_OF_STAGES[stage][0]
-    found, expected = data.dataset(part).num_features, getattr(getattr(module, "scorer", None), "num_features", None)
+    kind = "scorer" if lists else "model"
+    found, expected = data.dataset(part).num_features, getattr(getattr(module, kind, None), "num_features", None)
     if expected is not None and found != expected:
         raise DataError(
-            f"the scorer was made for {expected} features, the {part} part has {found}; give the scorer"
+            f"the {kind} was made for {expected} features, the {part} part has {found}; give the {kind}"
             f" num_features={found}, or read the data with num_features={expected}"
         )
 
