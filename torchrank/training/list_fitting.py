@@ -57,6 +57,37 @@ class _KeepBest(pl.Callback):
             self.weights = copy.deepcopy(pl_module.state_dict())
 
 
+class _Average(pl.Callback):
+    """Average the weights over the steps, the last ones most; validate and keep the average."""
+
+    def __init__(self, decay: float) -> None:
+        self.decay = decay
+        self.steps = 0
+        self.average: list[torch.Tensor] = []
+
+    @torch.no_grad()
+    def on_train_batch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule, *_: Any) -> None:
+        if not self.average:
+            self.average = [p.detach().clone() for p in pl_module.parameters()]
+        self.steps += 1
+        share = max(1 / self.steps, 1 - self.decay)  # a plain mean until there are as many steps as the decay spans
+        torch._foreach_lerp_(self.average, [p.detach() for p in pl_module.parameters()], share)
+
+    @torch.no_grad()
+    def _swap(self, pl_module: pl.LightningModule) -> None:
+        for own, average in zip(pl_module.parameters(), self.average, strict=True):
+            own.data, average.data = average.data, own.data
+
+    def on_validation_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        self._swap(pl_module)
+
+    def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        self._swap(pl_module)
+
+    def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        self._swap(pl_module)
+
+
 def fit_lists(
     train: QueryDataset,
     scorer: nn.Module,
@@ -68,6 +99,7 @@ def fit_lists(
     batch_size: int = 32,
     optimizer: Callable[[Iterable[Any]], Optimizer] = _ADAM,
     l2: float = 0.0,
+    average: float | None = None,
     metrics: dict[str, Metric] | None = None,
     seed: int = 0,
 ) -> ListFit:
@@ -86,6 +118,8 @@ def fit_lists(
         batch_size: lists a step.
         optimizer: makes the optimiser from the parameters; Adam with step size 0.01 by default.
         l2: λ of the penalty λ‖w‖².
+        average: decay in [0, 1) of an average of the weights over the steps, which is then validated and kept in place
+            of the last weights: 0.98 spans about 50 steps. It calms losses whose sub-gradients jump, as SLAM's do.
         metrics: what is measured on ``val``; NDCG@10 and MAP by default.
         seed: of the shuffling.
 
@@ -106,10 +140,14 @@ def fit_lists(
     """
     if epochs < 1:
         raise TorchRankError(f"epochs={epochs} must be at least 1")
+    if average is not None and not 0 <= average < 1:
+        raise TorchRankError(f"average={average} must lie in [0, 1); None keeps the last weights")
     module = ListwiseModule(scorer, loss, metrics=metrics, optimizer=optimizer, l2=l2)
     keep = _KeepBest(monitor)
     with silence():
-        trainer = quiet_trainer(epochs, callbacks=[] if val is None else [keep], validate=val is not None)
+        callbacks: list[pl.Callback] = [] if average is None else [_Average(average)]
+        callbacks += [] if val is None else [keep]
+        trainer = quiet_trainer(epochs, callbacks=callbacks, validate=val is not None)
         trainer.fit(module, QueryDataModule(train=train, val=val, batch_size=batch_size, seed=seed))
     if val is not None:
         module.load_state_dict(keep.weights)

@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytorch_lightning as pl
-import torch
 
 from torchrank.data.letor import read_letor
 from torchrank.data.loading import ListLoader
@@ -159,24 +158,6 @@ class QueryDataModule(pl.LightningDataModule):
             rank=0 if trainer is None else trainer.global_rank,
             world_size=1 if trainer is None else trainer.world_size,
         )
-
-    def state_dict(self) -> dict[str, Any]:
-        """State of torch's random numbers, which dropout draws from: a resumed run goes on with the same ones."""
-        states = {"cpu": torch.get_rng_state()}
-        return states | {f"cuda:{i}": state for i, state in enumerate(torch.cuda.get_rng_state_all())}
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Put torch's random numbers where a checkpoint had them, for training alone.
-
-        Args:
-            state_dict: of :meth:`state_dict`.
-        """
-        if self.trainer is None or self.trainer.state.fn != "fit":
-            return
-        torch.set_rng_state(state_dict["cpu"].cpu())
-        for device in range(torch.cuda.device_count()):
-            if f"cuda:{device}" in state_dict:
-                torch.cuda.set_rng_state(state_dict[f"cuda:{device}"].cpu(), device)
 
     def train_dataloader(self) -> ListLoader:
         """Batches of the training part."""
