@@ -25,6 +25,8 @@ every_function = pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.
 
 @every_function
 def test_shapes_and_masks(function):
+    with pytest.raises(ShapeError, match=r"scores have shape \(\)"):
+        function(torch.tensor(0.0), torch.tensor(0.0))
     with pytest.raises(ShapeError, match=r"scores have shape \(2, 3\) and relevance \(2, 4\)"):
         function(torch.zeros(2, 3), torch.zeros(2, 4))
     with pytest.raises(ShapeError, match=r"mask has shape \(3,\)"):

@@ -23,16 +23,6 @@ def check_margin(margin: float) -> None:
         raise TorchRankError(f"margin={margin} must be a finite number of at least 0")
 
 
-def check_cutoff(k: int | None) -> None:
-    """Refuse a cut-off below 1.
-
-    Raises:
-        TorchRankError: it is.
-    """
-    if k is not None and k < 1:
-        raise TorchRankError(f"k={k} leaves nothing to rank; give a cut-off of at least 1 or None")
-
-
 def prepare(scores: Tensor, relevance: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
     """Check lists, then return scores and relevance in working precision with zeros as padding.
 

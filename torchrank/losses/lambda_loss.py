@@ -10,7 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from torchrank.errors import TorchRankError, check_option
-from torchrank.losses._lists import REDUCTIONS, check_cutoff, prepare, prepare_weights, reduce_lists
+from torchrank.losses._lists import REDUCTIONS, prepare, prepare_weights, reduce_lists
+from torchrank.ops.checks import check_cutoff
 from torchrank.ops.gains import cut_discounts, scaled_gains
 from torchrank.ops.levels import has_ordered_pair
 from torchrank.ops.masked import fill_padding

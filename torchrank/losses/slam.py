@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from torchrank.errors import TorchRankError, check_option
-from torchrank.losses._lists import REDUCTIONS, check_cutoff, check_margin, prepare, prepare_weights, reduce_lists
-from torchrank.ops.checks import check_lists, check_relevance, values_can_be_read
+from torchrank.losses._lists import REDUCTIONS, check_margin, prepare, prepare_weights, reduce_lists
+from torchrank.ops.checks import check_cutoff, check_lists, check_relevance, values_can_be_read
 from torchrank.ops.gains import cut_discounts, scaled_gains
 from torchrank.ops.levels import Levels, best_below, has_ordered_pair, level_means, sort_levels
 from torchrank.ops.masked import fill_padding, masked_count

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from torchrank.errors import DataError, TorchRankError, check_option
+from torchrank.errors import DataError, check_option
 from torchrank.ops.checks import check_lists, check_relevance, check_scores, values_can_be_read
 from torchrank.ops.masked import fill_padding
 from torchrank.ops.order import best_first, key_codes, key_flags, key_positions, ranked_keys
@@ -141,13 +141,3 @@ def _ranked(scores: Tensor, relevance: Tensor, mask: Tensor | None, ties: str) -
         mask = None if mask is None else mask.gather(-1, order)
     keys = ranked_keys(scores, relevance, mask)
     return Lists(keys, relevance, mask, mean=ties == "mean")
-
-
-def check_cutoff(k: int | None, name: str = "k") -> None:
-    """Refuse a cut-off that is not a positive integer or None.
-
-    Raises:
-        TorchRankError: it is not.
-    """
-    if k is not None and (isinstance(k, bool) or not isinstance(k, int) or k < 1):
-        raise TorchRankError(f"{name}={k!r}; give an integer of at least 1, or None for the whole list")

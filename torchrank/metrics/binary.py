@@ -4,8 +4,9 @@ import torch
 from torch import Tensor
 
 from torchrank.errors import check_option
-from torchrank.metrics._lists import Lists, Measured, check_cutoff, per_list
+from torchrank.metrics._lists import Lists, Measured, per_list
 from torchrank.metrics._ties import expected_hits, tie_groups
+from torchrank.ops.checks import check_cutoff
 
 NORMALIZERS = ("relevant", "cutoff", "hits")
 

@@ -9,8 +9,9 @@ import torch
 from torch import Tensor
 
 from torchrank.errors import TorchRankError
-from torchrank.metrics._lists import Lists, Measured, check_cutoff, per_list
+from torchrank.metrics._lists import Lists, Measured, per_list
 from torchrank.metrics._ties import first_hit_hazards, tie_groups
+from torchrank.ops.checks import check_cutoff
 
 
 def reciprocal_rank(

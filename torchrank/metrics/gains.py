@@ -4,8 +4,9 @@ import torch
 from torch import Tensor
 
 from torchrank.errors import TorchRankError, check_option
-from torchrank.metrics._lists import Lists, Measured, check_cutoff, per_list, value_dtype
+from torchrank.metrics._lists import Lists, Measured, per_list, value_dtype
 from torchrank.metrics._ties import tie_groups, tie_means
+from torchrank.ops.checks import check_cutoff, check_lists
 from torchrank.ops.gains import DISCOUNTS, GAINS, discounts, scaled_gains
 from torchrank.ops.order import highest
 
@@ -69,6 +70,7 @@ def ndcg(
             " ties policy or ideal='list'"
         )
 
+    check_lists(scores, relevance, mask)
     length = max(scores.shape[-1], 1)
     depth = min(length, k or length, retrieved if ideal == "retrieved" else length)
     like = torch.empty((), dtype=value_dtype(scores, relevance), device=scores.device)

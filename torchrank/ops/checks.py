@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Tensor
 
-from torchrank.errors import DataError, ShapeError
+from torchrank.errors import DataError, ShapeError, TorchRankError
 from torchrank.ops.masked import fill_padding
 
 
@@ -69,3 +69,13 @@ def check_scores(scores: Tensor, mask: Tensor | None) -> None:
         return
     where = tuple(int(i) for i in filled.isnan().nonzero()[0])
     raise DataError(f"the score at index {where} is NaN; a ranking needs comparable scores")
+
+
+def check_cutoff(k: int | None, name: str = "k") -> None:
+    """Refuse a cut-off that is not a positive integer or None.
+
+    Raises:
+        TorchRankError: it is not.
+    """
+    if k is not None and (isinstance(k, bool) or not isinstance(k, int) or k < 1):
+        raise TorchRankError(f"{name}={k!r}; give an integer of at least 1, or None for the whole list")
