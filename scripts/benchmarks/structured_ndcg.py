@@ -2,9 +2,9 @@
 
     python scripts/benchmarks/structured_ndcg.py --data FOLDER --out results/structured_ndcg.json
 
-A linear scorer from weights 0, Adam, 32 lists a step; the learning rate, λ and the epoch are chosen by the validation
-part's MAP, for every loss from the same grid. Means over the five folds of LETOR; a query with nothing relevant counts
-0. "step ms" is the loss forward and backward on one batch of 32 lists, the losses timed in turn.
+A linear scorer from weights 0, Adam, 32 lists a step, λ = 1e-3; the learning rate and the epoch are chosen by the
+validation part's MAP, for every loss from the same grid. Means over the five folds of LETOR; a query with nothing
+relevant counts 0. "step ms" is the loss forward and backward on one batch of 32 lists, the losses timed in turn.
 """
 
 import argparse
@@ -27,7 +27,7 @@ LOSSES = {
     "structured / L, ties first": StructuredNDCGLoss(normalize="length"),
     "structured / L, ties by scores": StructuredNDCGLoss(normalize="length", ties="scores"),
 }
-GRID = [(step, l2) for step in (1e-2, 1e-3) for l2 in (1e-3, 1e-4)]
+GRID = [(1e-2, 1e-3), (1e-3, 1e-3)]
 
 
 @torch.no_grad()
@@ -79,7 +79,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
     parser.add_argument("--data", required=True, help="the folder with S1.txt.gz … S5.txt.gz of MQ2008")
     parser.add_argument("--out", help="write the rows to this JSON file")
-    parser.add_argument("--epochs", type=int, default=30)
+    parser.add_argument("--epochs", type=int, default=20)
     parser.add_argument("--folds", type=int, default=5)
     args = parser.parse_args()
     torch.set_num_threads(1)
