@@ -126,6 +126,17 @@ def test_arc_length_scores_are_the_way_along_the_curve():
     torch.testing.assert_close(by_parameter, project(x, p)[0])
 
 
+def test_on_a_diagonal_the_parameter_is_arbitrary_and_the_arc_length_is_not():
+    middle = torch.tensor([[0.5, 0.5]], dtype=F64)
+    # f(s) = 1 − (1 − s)³ and f(s) = s³, but for the margin.
+    for inner, s in ((1 - MARGIN, 1 - 0.5 ** (1 / 3)), (MARGIN, 0.5 ** (1 / 3))):
+        for score, want, near in (("parameter", s, 1e-3), ("arc_length", 0.5, 1e-9)):
+            curve = RankingCurve([1, 1], score=score)
+            curve.set_control_points(torch.tensor([[0.0, inner, inner, 1.0]] * 2))
+            assert curve(middle).item() == pytest.approx(want, abs=near)
+            assert curve.place(middle)[1].item() < 1e-20
+
+
 def test_points_of_the_curve_come_back_in_units():
     curve = random_curve([1, -1])
     knots = torch.tensor([[100.0, 300.0], [-1.0, 0.0]], dtype=F64)
