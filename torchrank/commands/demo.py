@@ -12,6 +12,7 @@ from torchrank.errors import TorchRankError
 # figures into ``out``. Imported when its turn comes.
 SECTIONS = {
     "relevance: order a query's documents": "torchrank.commands.demo_relevance:show_relevance",
+    "preference: order items for users from a log": "torchrank.commands.demo_preference:show_preference",
     "attributes: rank countries without labels": "torchrank.commands.demo_attributes:show_attributes",
     "sequences: label every position of a chain": "torchrank.commands.demo_chain:show_chain",
 }

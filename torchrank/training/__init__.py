@@ -29,6 +29,7 @@ _NAMES: dict[str, str] = {
     "evaluate_shown": "torchrank.training.evaluation",
     "fit_chain": "torchrank.training.chain",
     "fit_curve": "torchrank.training.curve_fitting",
+    "fit_interactions": "torchrank.training.interaction_fitting",
     "fit_lists": "torchrank.training.list_fitting",
     "label_sequences": "torchrank.training.chain",
     "leave_one_out": "torchrank.training.curve_analysis",

@@ -1,7 +1,6 @@
 """Interactions for training, validation and test, from a file or from memory."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytorch_lightning as pl
@@ -9,6 +8,7 @@ import torch
 from torch.utils.data import DataLoader
 
 from torchrank.data.log import InteractionLog
+from torchrank.data.reading import read_log
 from torchrank.errors import DataError, TorchRankError
 from torchrank.training.lists import ShownLists
 
@@ -58,15 +58,15 @@ class InteractionDataModule(pl.LightningDataModule):
     """A log of shown items, split in each user's time: the first interactions train, the next validate, the last test.
 
     Args:
-        log: a Parquet file or folder, a CSV file (any other name), or an :class:`~torchrank.data.InteractionLog`; the
-            options of the columns are for files.
+        log: a file or folder that :func:`~torchrank.data.read_log` reads, or an
+            :class:`~torchrank.data.InteractionLog`; the options of the columns are for files.
         positive_at: an item is preferred where its feedback is at least this; needed for files.
         user: column of user ids.
         item: column of item ids.
         feedback: column of numbers.
         time: column of numbers, dates or moments.
         duplicates: ``"keep"``, ``"last"`` or ``"error"`` for a user's further rows of one item.
-        train: share of each user's interactions that is not test.
+        train: share of each user's interactions that is not test; 1 keeps none for the test.
         validation: share of each user's training interactions, the last of them, that is kept for validation; 0 trains
             on all and validates nothing.
         steps_per_epoch: steps an epoch is cut into, for progress bars and checkpoints; changes no result.
@@ -112,22 +112,20 @@ class InteractionDataModule(pl.LightningDataModule):
         self.train = train
         self.validation = validation
         self.steps_per_epoch = steps_per_epoch
-        self._parts: tuple[InteractionLog, InteractionLog | None, InteractionLog] | None = None
+        self._parts: tuple[InteractionLog, InteractionLog | None, InteractionLog | None] | None = None
 
     def setup(self, stage: str) -> None:
         """Read and split the log, once."""
         if self._parts is None:
             log = self.log if isinstance(self.log, InteractionLog) else self._read(self.log)
-            train, test = log.split_per_user(train=self.train)
+            train, test = (log, None) if self.train == 1 else log.split_per_user(train=self.train)
             parts = (train, None) if self.validation == 0 else train.split_per_user(train=1 - self.validation)
             self._parts = (*parts, test)
 
     def _read(self, path: str) -> InteractionLog:
-        parquet = Path(path).is_dir() or Path(path).suffix in (".parquet", ".pq")
-        read = InteractionLog.from_parquet if parquet else InteractionLog.from_csv
         columns = {"user": self.user, "item": self.item, "feedback": self.feedback, "time": self.time}
         assert self.positive_at is not None  # noqa: S101 - for the type checker: refused in __init__
-        return read(path, positive_at=self.positive_at, duplicates=self.duplicates, **columns)
+        return read_log(path, positive_at=self.positive_at, duplicates=self.duplicates, **columns)
 
     def _part(self, number: int) -> Any:
         if self._parts is None:
@@ -148,8 +146,14 @@ class InteractionDataModule(pl.LightningDataModule):
 
     @property
     def test_log(self) -> InteractionLog:
-        """What is tested on."""
-        log: InteractionLog = self._part(2)
+        """What is tested on.
+
+        Raises:
+            DataError: nothing was kept for the test.
+        """
+        log: InteractionLog | None = self._part(2)
+        if log is None:
+            raise DataError("train=1 keeps nothing for the test; give a share below 1")
         return log
 
     def train_dataloader(self) -> EpochParts:
