@@ -7,13 +7,9 @@ from torchrank.data import make_queries
 from torchrank.errors import DataError, ShapeError, TorchRankError
 from torchrank.losses import slam_loss
 from torchrank.theory import perceptron_loss_bound, perceptron_regret_bound
-from torchrank.training import perceptron_pass
+from torchrank.training import online, perceptron_curves, perceptron_pass
 
-RULES = [
-    {"update": "slam", "active": "margin"},
-    {"update": "slam", "active": "mistakes"},
-    {"update": "pair"},
-]
+RULES = list(online.RULES.values())
 
 
 def stream(made):
@@ -138,6 +134,23 @@ def test_nothing_that_was_given_is_changed():
     copies = [t.clone() for t in (x, relevance, offsets, start)]
     perceptron_pass(x, relevance, offsets, start=start)
     assert all(torch.equal(a, b) for a, b in zip(copies, (x, relevance, offsets, start), strict=True))
+
+
+@pytest.mark.parametrize("measure", ["ndcg", "map"])
+def test_the_three_curves_side_by_side_stay_below_their_bounds(measure):
+    data = make_queries(60, num_features=5, noise=0.5, seed=7)
+    order = torch.randperm(60, generator=torch.Generator().manual_seed(0)).repeat(2)
+    curves = perceptron_curves(data.dataset, comparator=4 * data.weights, measure=measure, rounds=order)
+    assert list(curves) == list(online.RULES)
+    for name, curve in curves.items():
+        u, rule = 4 * data.weights.double(), online.RULES[name]
+        run = perceptron_pass(*stream(data), measure=measure, rounds=order, comparator=u, **rule)
+        torch.testing.assert_close(curve.loss, run.measure_loss.cumsum(0))
+        assert (curve.loss <= curve.bound).all()
+        last = perceptron_regret_bound(run.comparator_loss.sum(), float(u.norm()), run.squared_step.sum(), **rule)
+        torch.testing.assert_close(curve.bound[-1], last)
+    with pytest.raises(ShapeError, match="comparator"):
+        perceptron_curves(data.dataset, comparator=torch.ones(4))
 
 
 def test_bad_input_is_refused():

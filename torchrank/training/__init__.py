@@ -34,6 +34,7 @@ _NAMES: dict[str, str] = {
     "label_sequences": "torchrank.training.chain",
     "leave_one_out": "torchrank.training.curve_analysis",
     "load": "torchrank.training.checkpoint",
+    "perceptron_curves": "torchrank.training.online",
     "perceptron_pass": "torchrank.training.online",
     "rank_intervals": "torchrank.training.curve_analysis",
     "recommend": "torchrank.training.recommendation",

@@ -1,14 +1,23 @@
 """A pass of the ranking perceptron over a stream of lists; no Lightning needed."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
+from torchrank.data import QueryDataset
 from torchrank.errors import DataError, ShapeError
 from torchrank.losses import slam_weights
 from torchrank.ops.perceptron import check_perceptron_options, hinges, perceptron_round, plan_lists, take_list
 from torchrank.ops.ragged import ragged_to_padded
+from torchrank.theory import perceptron_regret_bound
+
+#: the perceptron's updates by name: the published one, and the two whose rankings do not depend on η
+RULES = {
+    "slam, margin": {"update": "slam", "active": "margin"},
+    "slam, mistakes": {"update": "slam", "active": "mistakes"},
+    "pair": {"update": "pair"},
+}
 
 
 class PerceptronPass(NamedTuple):
@@ -92,14 +101,94 @@ def perceptron_pass(
     documents = torch.split(features, lengths)
     u = None if comparator is None else comparator.to(features)
     weights = features.new_zeros(features.shape[1]) if start is None else start.to(features).clone()
-    nothing = features.new_zeros(())
-    found = []
+    found, compared = [], []
     for q in range(len(lengths)) if rounds is None else rounds.tolist():
         x, lists = documents[q], plans[q]
         step = perceptron_round(x @ weights, lists, measure=measure, update=update, active=active, margin=margin)
         z = step.coefficients @ x
         weights.sub_(z, alpha=eta)
-        compared = nothing if u is None else step.charged @ hinges(x @ u, lists, margin=margin)
-        found += [step.measure_loss, step.touched, step.surrogate, z @ z, compared]
-    columns = torch.stack(found).view(-1, 5).unbind(1) if found else features.new_zeros(5, 0)
-    return PerceptronPass(weights, *columns)
+        found += [step.measure_loss, step.touched, step.surrogate, z @ z]
+        if u is not None:
+            compared.append(hinges(x @ u, lists, margin=margin) @ step.charged)
+    table = torch.stack(found).view(-1, 4) if found else features.new_zeros(0, 4)
+    return PerceptronPass(
+        weights=weights,
+        measure_loss=table[:, 0],
+        touched=table[:, 1],
+        surrogate=table[:, 2],
+        squared_step=table[:, 3],
+        comparator_loss=torch.stack(compared) if compared else features.new_zeros(len(table)),
+    )
+
+
+class PerceptronCurve(NamedTuple):
+    """How a perceptron fared on a stream, round by round.
+
+    Attributes:
+        loss: ``(T,)`` cumulative measure loss.
+        bound: ``(T,)`` what it cannot pass.
+
+    Example:
+        >>> PerceptronCurve._fields
+        ('loss', 'bound')
+    """
+
+    loss: Tensor
+    bound: Tensor
+
+
+def perceptron_curves(
+    dataset: QueryDataset,
+    *,
+    comparator: Tensor,
+    measure: str = "ndcg",
+    margin: float = 1.0,
+    eta: float = 1.0,
+    rounds: Tensor | None = None,
+) -> dict[str, PerceptronCurve]:
+    """Run the three updates over one stream, each under its regret bound against one fixed ranker.
+
+    The comparator's scale matters: too short, its hinges stay; too long, its norm costs.
+
+    Args:
+        dataset: the lists; computed in double precision.
+        comparator: ``(d,)`` weights u, such as a batch solution's.
+        measure: ``"ndcg"`` or ``"map"``.
+        margin: Δ.
+        eta: η of the published rule; the others do not depend on it.
+        rounds: ``(T,)`` list numbers in the order they are met; each once in order by default.
+
+    Returns:
+        ``"slam, margin"`` (published), ``"slam, mistakes"`` and ``"pair"`` to their curves.
+
+    Raises:
+        ShapeError: a comparator of another length than the features.
+        TorchRankError: an option that does not exist.
+
+    Example:
+        >>> from torchrank.data import make_queries
+        >>> made = make_queries(30)
+        >>> curves = perceptron_curves(made.dataset, comparator=made.weights)
+        >>> all(bool((curve.loss <= curve.bound).all()) for curve in curves.values())
+        True
+    """
+    if comparator.shape != dataset.features.shape[1:]:
+        raise ShapeError(f"comparator has shape {tuple(comparator.shape)} for {dataset.num_features} features")
+    u = comparator.double()
+    curves = {}
+    for name, rule in RULES.items():
+        options: dict[str, Any] = {**rule, "margin": margin, "eta": eta}
+        done = perceptron_pass(
+            dataset.features.double(),
+            dataset.relevance,
+            dataset.offsets,
+            measure=measure,
+            rounds=rounds,
+            comparator=u,
+            **options,
+        )
+        bound = perceptron_regret_bound(
+            done.comparator_loss.cumsum(0), float(u.norm()), done.squared_step.cumsum(0), **options
+        )
+        curves[name] = PerceptronCurve(done.measure_loss.cumsum(0), bound)
+    return curves
