@@ -148,7 +148,7 @@ def fit_lists(
         callbacks: list[pl.Callback] = [] if average is None else [_Average(average)]
         callbacks += [] if val is None else [keep]
         trainer = quiet_trainer(epochs, callbacks=callbacks, validate=val is not None)
-        trainer.fit(module, QueryDataModule(train=train, val=val, batch_size=batch_size, seed=seed))
+        trainer.fit(module.train(), QueryDataModule(train=train, val=val, batch_size=batch_size, seed=seed))
     if val is not None:
         module.load_state_dict(keep.weights)
     return ListFit(module.eval(), keep.best or epochs, keep.history)

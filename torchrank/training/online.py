@@ -13,7 +13,7 @@ from torchrank.ops.ragged import ragged_to_padded
 from torchrank.theory import perceptron_regret_bound
 
 #: the perceptron's updates by name: the published one, and the two whose rankings do not depend on η
-RULES = {
+RULES: dict[str, dict[str, Any]] = {
     "slam, margin": {"update": "slam", "active": "margin"},
     "slam, mistakes": {"update": "slam", "active": "mistakes"},
     "pair": {"update": "pair"},

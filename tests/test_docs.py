@@ -1,0 +1,18 @@
+"""The examples of the documentation's pages run, one after the other."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+
+
+@pytest.mark.parametrize("page", ["training.md"])
+def test_the_examples_of_a_page_run(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(r"^```python\n(.*?)^```", (DOCS / page).read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    assert blocks
+    names = {"__name__": "example"}
+    for block in blocks:
+        exec(compile(block, page, "exec"), names)
