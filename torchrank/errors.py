@@ -4,6 +4,7 @@ A message says what was given, where, and what to do about it. It is raised once
 where the user's value enters.
 """
 
+import math
 from collections.abc import Iterable
 from difflib import get_close_matches
 
@@ -46,3 +47,28 @@ def check_option(name: str, value: object, allowed: Iterable[str]) -> None:
     near = get_close_matches(str(value), names, n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
     raise TorchRankError(f"{name}={value!r} is not one of {', '.join(map(repr, names))}{hint}")
+
+
+def check_number(name: str, value: float, *, least: float | None = None, above: float | None = None) -> None:
+    """Refuse ``value`` unless it is a finite number within bounds.
+
+    Args:
+        name: the option's name as the caller wrote it.
+        value: what the caller gave.
+        least: the smallest value allowed.
+        above: a value below all those allowed.
+
+    Raises:
+        TorchRankError: ``value`` is no int or float, not finite, or out of bounds.
+
+    Example:
+        >>> check_number("margin", -1, least=0)
+        Traceback (most recent call last):
+        torchrank.errors.TorchRankError: margin=-1 must be a finite number of at least 0
+    """
+    number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if number and (least is None or value >= least) and (above is None or value > above):
+        return
+    bound = "" if least is None else f" of at least {least:g}"
+    bound += "" if above is None else f" above {above:g}"
+    raise TorchRankError(f"{name}={value!r} must be a finite number{bound}")

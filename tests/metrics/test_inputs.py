@@ -84,3 +84,37 @@ def test_options_of_one_measure(function, option):
 def test_a_grade_beyond_the_scale_of_err():
     with pytest.raises(DataError, match="relevance must be from 0 to 4, found 5"):
         metrics.err(torch.zeros(1, 2), T([[5, 0]]))
+
+
+@every_function
+def test_what_is_no_tensor_of_numbers(function):
+    scores, labels = torch.rand(2, 3), torch.ones(2, 3)
+    for given in (
+        (scores.numpy(), labels),
+        (scores, labels.tolist()),
+        (scores, None),
+        (scores, labels, [[True] * 3] * 2),
+    ):
+        with pytest.raises(ShapeError, match="give a tensor"):
+            function(*given)
+    with pytest.raises(ShapeError, match=r"both must be \(\.\.\., L\)"):
+        function(T(1.0), T(1.0))
+    with pytest.raises(ShapeError, match="uint16"):
+        function(scores.to(torch.uint16), labels)
+    with pytest.raises(ShapeError, match="complex64"):
+        function(scores, labels + 0j)
+    with pytest.raises(ShapeError, match="relevance is on meta"):
+        function(scores, labels.to("meta"))
+
+
+@pytest.mark.parametrize("weights", [[1.0, 2.0], 1.0, T([1.0, -1.0]), T([1.0, math.nan]), T([math.inf, 1.0])], ids=str)
+def test_weights_no_mean_can_be_weighted_by(weights):
+    metric = metrics.NDCG()
+    with pytest.raises((ShapeError, DataError), match="list_weights"):
+        metric.update(torch.rand(2, 3), torch.ones(2, 3), None, weights)
+
+
+@pytest.mark.parametrize("grade", ["four", None, True, []], ids=str)
+def test_a_highest_grade_that_is_no_number(grade):
+    with pytest.raises(TorchRankError, match=r"max_grade=.* must be a finite number above 0"):
+        metrics.ERR(max_grade=grade)

@@ -1,26 +1,14 @@
 """What every loss over lists does at its edges: checks, working precision, reduction."""
 
-import math
-
 import torch
 from torch import Tensor
 
-from torchrank.errors import DataError, ShapeError, TorchRankError, check_option
-from torchrank.ops.checks import check_lists, check_relevance, values_can_be_read
+from torchrank.errors import ShapeError, check_option
+from torchrank.ops.checks import check_list_weights, check_lists, check_relevance, check_tensors, check_weights
 from torchrank.ops.masked import fill_padding
 from torchrank.ops.precision import at_least_float32
 
 REDUCTIONS = ("mean", "sum", "none")
-
-
-def check_margin(margin: float) -> None:
-    """Refuse a margin that is negative or not finite.
-
-    Raises:
-        TorchRankError: it is.
-    """
-    if not (math.isfinite(margin) and margin >= 0):
-        raise TorchRankError(f"margin={margin} must be a finite number of at least 0")
 
 
 def prepare(scores: Tensor, relevance: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
@@ -40,14 +28,14 @@ def prepare_weights(weights: Tensor, like: Tensor, mask: Tensor | None, name: st
     """Check weights of documents, then return them in the precision of ``like`` with zeros as padding.
 
     Raises:
-        ShapeError: they do not have the shape of ``like``.
-        DataError: a real document's weight is negative or NaN (eager CPU tensors).
+        ShapeError: they are no tensor of the shape of ``like``.
+        DataError: a real document's weight is negative or not finite (eager CPU tensors).
     """
+    check_tensors({"scores": like, name: weights})
     if weights.shape != like.shape:
         raise ShapeError(f"{name} have shape {tuple(weights.shape)}, the scores {tuple(like.shape)}; one a document")
     weights = fill_padding(weights, mask, 0).to(like.dtype)
-    if values_can_be_read(weights) and bool((~(weights >= 0)).any()):
-        raise DataError(f"{name} must be at least 0, found {weights[~(weights >= 0)][0].item()}")
+    check_weights(weights, name)
     return weights
 
 
@@ -65,8 +53,8 @@ def reduce_lists(values: Tensor, counted: Tensor, list_weights: Tensor | None, r
         a scalar, or ``(...)`` for ``"none"``.
 
     Raises:
-        ShapeError: the weights do not have the values' shape.
-        DataError: a weight is negative or NaN (eager CPU tensors).
+        ShapeError: the weights are no tensor of the values' shape.
+        DataError: a weight is negative or not finite (eager CPU tensors).
 
     Example:
         >>> reduce_lists(torch.tensor([2.0, 4.0, 0.0]), torch.tensor([True, True, False]), None, "mean")
@@ -74,13 +62,8 @@ def reduce_lists(values: Tensor, counted: Tensor, list_weights: Tensor | None, r
     """
     check_option("reduction", reduction, REDUCTIONS)
     if list_weights is not None:
-        if list_weights.shape != values.shape:
-            raise ShapeError(
-                f"weights have shape {tuple(list_weights.shape)}, the losses {tuple(values.shape)}; they must be equal"
-            )
+        check_list_weights(list_weights, values)
         list_weights = list_weights.to(values.dtype)
-        if values_can_be_read(list_weights) and bool((~(list_weights >= 0)).any()):
-            raise DataError(f"weights must be at least 0, found {list_weights[~(list_weights >= 0)][0].item()}")
         values = values * list_weights
     if reduction == "none":
         return values

@@ -9,7 +9,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from torchrank.errors import TorchRankError, check_option
+from torchrank.errors import check_number, check_option
 from torchrank.losses._lists import REDUCTIONS, prepare, prepare_weights, reduce_lists
 from torchrank.ops.gains import discounts, scaled_gains
 from torchrank.ops.levels import has_ordered_pair
@@ -86,8 +86,7 @@ def approx_ndcg_loss(
 
 
 def _check_temperature(temperature: float) -> None:
-    if not (math.isfinite(temperature) and temperature > 0):
-        raise TorchRankError(f"temperature={temperature} must be a finite number above 0")
+    check_number("temperature", temperature, above=0)
 
 
 class ApproxNDCGLoss(nn.Module):

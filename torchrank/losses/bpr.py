@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from torchrank.errors import ShapeError, check_option
 from torchrank.losses._lists import REDUCTIONS, reduce_lists
+from torchrank.ops.checks import check_tensors
 from torchrank.ops.precision import at_least_float32, softplus
 from torchrank.types import ScoreLipschitz
 
@@ -33,6 +34,7 @@ def bpr_loss(positive: Tensor, negative: Tensor, weights: Tensor | None = None) 
         >>> bpr_loss(torch.tensor([0.0, -100.0]), torch.tensor([0.0, 100.0]))
         tensor([  0.6931, 200.0000])
     """
+    check_tensors({"positive": positive, "negative": negative}, weights=weights)
     if positive.shape != negative.shape:
         raise ShapeError(f"positive has shape {tuple(positive.shape)}, negative {tuple(negative.shape)}; one a pair")
     each = softplus(at_least_float32(negative) - at_least_float32(positive))

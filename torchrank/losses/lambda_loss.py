@@ -9,7 +9,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from torchrank.errors import TorchRankError, check_option
+from torchrank.errors import TorchRankError, check_number, check_option
 from torchrank.losses._lists import REDUCTIONS, prepare, prepare_weights, reduce_lists
 from torchrank.ops.checks import check_cutoff
 from torchrank.ops.gains import cut_discounts, scaled_gains
@@ -138,14 +138,12 @@ def _check_options(variant: str, sigma: float, mu: float | None, k: int | None) 
     """Refuse bad options; return μ."""
     check_option("variant", variant, VARIANTS)
     check_cutoff(k)
-    if not (math.isfinite(sigma) and sigma > 0):
-        raise TorchRankError(f"sigma={sigma} must be a finite number above 0")
+    check_number("sigma", sigma, above=0)
     if mu is None:
         return _MU
     if variant != "ndcg2++":
         raise TorchRankError(f"mu={mu} is an option of variant='ndcg2++' alone, not of {variant!r}")
-    if not (math.isfinite(mu) and mu >= 0):
-        raise TorchRankError(f"mu={mu} must be a finite number of at least 0")
+    check_number("mu", mu, least=0)
     return mu
 
 

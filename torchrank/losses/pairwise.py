@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from torchrank.errors import check_option
-from torchrank.losses._lists import REDUCTIONS, check_margin, prepare, prepare_weights, reduce_lists
+from torchrank.errors import check_number, check_option
+from torchrank.losses._lists import REDUCTIONS, prepare, prepare_weights, reduce_lists
 from torchrank.ops.dominance import dominance_sums
 from torchrank.ops.levels import Levels, has_ordered_pair, level_bounds, sort_levels
 from torchrank.ops.masked import masked_count
@@ -53,7 +53,7 @@ def pairwise_hinge_loss(
         >>> pairwise_hinge_loss(torch.tensor([[0.0, 1.0, 2.0]]), torch.tensor([[1.0, 0.0, 0.0]]))
         tensor([2.5000])
     """
-    check_margin(margin)
+    check_number("margin", margin, least=0)
     scores, relevance = prepare(scores, relevance, mask)
     if document_weights is not None:
         document_weights = prepare_weights(document_weights, scores, mask, "document_weights")
@@ -169,7 +169,7 @@ class PairwiseHingeLoss(nn.Module):
 
     def __init__(self, *, margin: float = 1.0, reduction: str = "mean") -> None:
         super().__init__()
-        check_margin(margin)
+        check_number("margin", margin, least=0)
         check_option("reduction", reduction, REDUCTIONS)
         self.margin = margin
         self.reduction = reduction

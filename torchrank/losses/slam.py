@@ -10,8 +10,8 @@ import warnings
 import torch
 from torch import Tensor, nn
 
-from torchrank.errors import TorchRankError, check_option
-from torchrank.losses._lists import REDUCTIONS, check_margin, prepare, prepare_weights, reduce_lists
+from torchrank.errors import TorchRankError, check_number, check_option
+from torchrank.losses._lists import REDUCTIONS, prepare, prepare_weights, reduce_lists
 from torchrank.ops.checks import check_cutoff, check_lists, check_relevance, values_can_be_read
 from torchrank.ops.gains import cut_discounts, scaled_gains
 from torchrank.ops.levels import Levels, best_below, has_ordered_pair, level_means, sort_levels
@@ -150,7 +150,7 @@ def slam_loss(
         tensor([2.8262])
     """
     _check_options(measure, ties, k)
-    check_margin(margin)
+    check_number("margin", margin, least=0)
     if weights is not None and k is not None:
         raise TorchRankError(f"k={k} cuts NDCG's weights, but weights of your own are given; cut those instead")
     scores, relevance = prepare(scores, relevance, mask)
@@ -247,7 +247,7 @@ class SLAMLoss(nn.Module):
     ) -> None:
         super().__init__()
         _check_options(measure, ties, k)
-        check_margin(margin)
+        check_number("margin", margin, least=0)
         check_option("reduction", reduction, REDUCTIONS)
         self.measure = measure
         self.margin = margin

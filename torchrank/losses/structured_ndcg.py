@@ -12,8 +12,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from torchrank.errors import TorchRankError, check_option
+from torchrank.errors import DataError, check_option
 from torchrank.losses._lists import REDUCTIONS, prepare, reduce_lists
+from torchrank.ops.checks import check_cutoff
 from torchrank.ops.gains import discounts, scaled_gains
 from torchrank.ops.levels import has_ordered_pair, sort_levels
 from torchrank.ops.masked import masked_count
@@ -52,7 +53,7 @@ def structured_ndcg_loss(
 
     Raises:
         ShapeError: tensors whose shapes differ.
-        DataError: relevance below 0 or NaN (eager CPU tensors).
+        DataError: relevance below 0 or NaN (eager CPU tensors); a real document's score that is not finite.
         TorchRankError: an option with a bad value.
 
     Source:
@@ -91,8 +92,7 @@ def _check_options(ties: str, k: int | None, normalize: str | None) -> None:
     check_option("ties", ties, TIES)
     if normalize is not None:
         check_option("normalize", normalize, ("length",))
-    if k is not None and k < 1:
-        raise TorchRankError(f"k={k} leaves nothing to rank; give a cut-off of at least 1 or None")
+    check_cutoff(k)
 
 
 def _right_positions(scores: Tensor, relevance: Tensor, mask: Tensor | None, ties: str) -> Tensor:
@@ -112,6 +112,9 @@ def _worst_positions(scores: Tensor, gains: Tensor, discount: Tensor, mask: Tens
     flat = scores.reshape(-1, length).cpu().double().numpy()
     gain = gains.reshape(-1, length).cpu().double().numpy()
     rank = discount.cpu().double().numpy()
+    if not np.isfinite(flat).all():
+        row, place = np.argwhere(~np.isfinite(flat))[0]
+        raise DataError(f"a score of list {row} is {flat[row, place]}; the most violating ranking needs finite scores")
     real = np.ones(flat.shape, dtype=bool) if mask is None else mask.reshape(-1, length).cpu().numpy()
     found = np.broadcast_to(np.arange(length), flat.shape).copy()
     for row, keep in enumerate(real):

@@ -8,7 +8,7 @@ scores h_i is the chance that a relevant one stands there while none stood above
 import torch
 from torch import Tensor
 
-from torchrank.errors import TorchRankError
+from torchrank.errors import check_number
 from torchrank.metrics._lists import Lists, Measured, per_list
 from torchrank.metrics._ties import first_hit_hazards, tie_groups
 from torchrank.ops.checks import check_cutoff
@@ -132,8 +132,7 @@ def err(
         tensor(0.5312)
     """
     check_cutoff(k)
-    if not 0 < max_grade < float("inf"):
-        raise TorchRankError(f"max_grade={max_grade!r}; give the highest grade of your scale, such as 4")
+    check_number("max_grade", max_grade, above=0)
 
     def measure(lists: Lists) -> Measured:
         depth = lists.cut(k)

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torchmetrics import Metric
 
-from torchrank.errors import ShapeError
+from torchrank.ops.checks import check_list_weights
 
 _NUMBERS = itertools.count()
 
@@ -59,13 +59,15 @@ class MeanOverLists(Metric):
             scores: ``(..., L)``.
             relevance: ``(..., L)``.
             mask: ``(..., L)`` boolean, True where a document is real; None when all are.
-            list_weights: ``(...)`` weight of each list in the mean; None for equal ones.
+            list_weights: ``(...)`` weight of each list in the mean, at least 0; None for equal ones.
+
+        Raises:
+            ShapeError: shapes that do not fit.
+            DataError: values or weights that cannot be measured (eager CPU tensors only).
         """
         values = self.per_list(scores, relevance, mask)
-        if list_weights is not None and list_weights.shape != values.shape:
-            raise ShapeError(
-                f"list_weights have shape {tuple(list_weights.shape)}, the lists {tuple(values.shape)}; give one a list"
-            )
+        if list_weights is not None:
+            check_list_weights(list_weights, values)
         weights = torch.ones_like(values) if list_weights is None else list_weights.to(values)
         weights = torch.where(values.isnan(), 0, weights)
         more = torch.stack([(values.nan_to_num() * weights).sum(), weights.sum()]).to(self.sums)

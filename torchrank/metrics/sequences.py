@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from torchrank.errors import ShapeError
+from torchrank.ops.checks import check_tensors
 from torchrank.ops.masked import masked_count, masked_sum
 
 
@@ -52,6 +53,7 @@ def sequence_accuracy(labels: Tensor, targets: Tensor, mask: Tensor | None = Non
 
 
 def _right(labels: Tensor, targets: Tensor, mask: Tensor | None) -> Tensor:
+    check_tensors({"labels": labels, "targets": targets}, mask=mask)
     if labels.ndim == 0 or labels.shape != targets.shape:
         raise ShapeError(
             f"labels have shape {tuple(labels.shape)} and targets {tuple(targets.shape)}; both must be (..., T)"

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from torchrank.errors import DataError, ShapeError
-from torchrank.ops.checks import values_can_be_read
+from torchrank.ops.checks import check_tensors, values_can_be_read
 
 
 def check_chain(emissions: Tensor, transitions: Tensor, mask: Tensor | None, start: Tensor | None) -> None:
@@ -20,6 +20,7 @@ def check_chain(emissions: Tensor, transitions: Tensor, mask: Tensor | None, sta
         ShapeError: shapes or types that do not fit each other.
         DataError: a chain of length 0, a mask with holes, a score that is NaN or +inf where the mask is True.
     """
+    check_tensors({"emissions": emissions, "transitions": transitions}, mask=mask, start=start)
     if emissions.ndim != 3 or not emissions.is_floating_point() or emissions.shape[2] == 0:
         raise ShapeError(
             f"emissions have shape {tuple(emissions.shape)} and dtype {emissions.dtype};"
@@ -98,6 +99,7 @@ def check_labels(labels: Tensor, emissions: Tensor, mask: Tensor | None, *, name
         ShapeError: another shape, or no integers.
         DataError: a label outside ``0 … q − 1``.
     """
+    check_tensors({"emissions": emissions, name: labels})
     if labels.shape != emissions.shape[:2] or labels.is_floating_point() or labels.is_complex():
         raise ShapeError(
             f"{name} have shape {tuple(labels.shape)} and dtype {labels.dtype};"

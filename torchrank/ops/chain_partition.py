@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from torchrank.ops.chain import one_dtype
 from torchrank.ops.chain_checks import check_chain
 from torchrank.ops.chain_layout import Layout, Steps, at_last, batch_major, given_order, lay_out, time_major
 from torchrank.ops.checks import values_can_be_read
+from torchrank.ops.once import once_only
 
 # exp(-range) times the smallest normal number must still be far below the rounding error.
 _RANGE = {torch.float32: 60.0, torch.float64: 600.0}
@@ -105,19 +105,22 @@ class _LogPartition(torch.autograd.Function):
     def forward(ctx: Any, emissions: Tensor, transitions: Tensor, mask: Tensor | None, start: Tensor | None) -> Tensor:
         layout = lay_out(emissions, mask)
         forward = _forward(emissions, transitions, layout, start)
-        ctx.save_for_backward(transitions, *forward[:3], layout.order, layout.last, layout.mask)
+        ctx.save_for_backward(emissions, transitions, start, *forward[:3], layout.order, layout.last, layout.mask)
         ctx.active, ctx.scaled, ctx.length = layout.active, forward.scaled, emissions.shape[1]
         return given_order(forward.total, layout)
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, weight: Tensor) -> tuple[Tensor | None, ...]:
-        transitions, values, predicted, total, order, last, mask = ctx.saved_tensors
+        emissions, transitions, start, values, predicted, total, order, last, mask = ctx.saved_tensors
         layout = Layout(order, last, ctx.active, mask)
         forward = _Forward(values, predicted, total, ctx.scaled)
-        labels, pairs = _backward(forward, transitions, layout, weight, ctx.needs_input_grad[1])
-        of_start = labels[0].sum(1) if ctx.needs_input_grad[3] else None
-        return batch_major(labels, layout, ctx.length), pairs, None, of_start
+        with torch.no_grad():
+            labels, pairs = _backward(forward, transitions, layout, weight, ctx.needs_input_grad[1])
+            of_start = labels[0].sum(1) if ctx.needs_input_grad[3] else None
+            of_emissions = batch_major(labels, layout, ctx.length)
+        inputs = weight, emissions, transitions, start
+        each = [None if g is None else once_only(g, *inputs) for g in (of_emissions, pairs, of_start)]
+        return each[0], each[1], None, each[2]
 
 
 def _forward(emissions: Tensor, transitions: Tensor, layout: Layout, start: Tensor | None) -> _Forward:

@@ -1,12 +1,91 @@
 """Checks of tensors at the boundary of the public functions."""
 
 import math
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor
 
 from torchrank.errors import DataError, ShapeError, TorchRankError
 from torchrank.ops.masked import fill_padding
+
+_DTYPES = frozenset(
+    {torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64}
+    | {torch.float16, torch.bfloat16, torch.float32, torch.float64}
+)
+_MOST_RANKS = 2**31 - 1
+
+
+def check_tensors(required: Mapping[str, object], **optional: object) -> None:
+    """Refuse what is no dense tensor of real numbers, and tensors on several devices.
+
+    Args:
+        required: values by the names that callers know them by.
+        optional: values that may be None.
+
+    Raises:
+        ShapeError: another type, layout, dtype or device.
+
+    Example:
+        >>> check_tensors({"scores": [0.5, 0.1]})
+        Traceback (most recent call last):
+        torchrank.errors.ShapeError: scores is a list; give a tensor, as torch.as_tensor makes one
+    """
+    first: tuple[str, Tensor] | None = None
+    for name, value in (*required.items(), *((name, x) for name, x in optional.items() if x is not None)):
+        if not isinstance(value, Tensor):
+            raise ShapeError(f"{name} is a {type(value).__name__}; give a tensor, as torch.as_tensor makes one")
+        if value.layout != torch.strided or value.dtype not in _DTYPES:
+            raise ShapeError(
+                f"{name} has layout {value.layout} and dtype {value.dtype};"
+                " give a dense tensor of booleans, signed integers or floating-point numbers"
+            )
+        if first is None:
+            first = name, value
+        elif value.device != first[1].device:
+            raise ShapeError(f"{name} is on {value.device}, {first[0]} on {first[1].device}; move both to one device")
+
+
+def check_cutoff(k: int | None, name: str = "k") -> None:
+    """Refuse a cut-off that is not a positive integer or None.
+
+    Raises:
+        TorchRankError: it is not.
+    """
+    if k is not None and (isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= _MOST_RANKS):
+        raise TorchRankError(f"{name}={k!r}; give an int from 1 to {_MOST_RANKS}, or None for the whole list")
+
+
+def check_list_weights(weights: Tensor, values: Tensor) -> None:
+    """Refuse weights of lists that do not fit the lists' values, and values no mean can be weighted by.
+
+    Args:
+        weights: ``(...)``.
+        values: ``(...)``, one per list.
+
+    Raises:
+        ShapeError: no tensor, or another shape.
+        DataError: a weight is negative or not finite (eager CPU tensors).
+    """
+    check_tensors({"values": values, "list_weights": weights})
+    if weights.shape != values.shape:
+        raise ShapeError(
+            f"list_weights have shape {tuple(weights.shape)}, the lists {tuple(values.shape)}; give one a list"
+        )
+    check_weights(weights, "list_weights")
+
+
+def check_weights(weights: Tensor, name: str) -> None:
+    """Refuse weights that are negative or not finite.
+
+    Raises:
+        DataError: one is (eager CPU tensors).
+    """
+    if not values_can_be_read(weights):
+        return
+    bad = ~((weights >= 0) & (weights < torch.inf))
+    if bool(bad.any()):
+        raise DataError(f"{name} must be finite and at least 0, found {weights[bad][0].item()}")
 
 
 def check_lists(scores: Tensor, relevance: Tensor, mask: Tensor | None) -> None:
@@ -18,8 +97,9 @@ def check_lists(scores: Tensor, relevance: Tensor, mask: Tensor | None) -> None:
         mask: ``(..., L)`` boolean or None.
 
     Raises:
-        ShapeError: the shapes differ, or the mask is not boolean.
+        ShapeError: the shapes differ, the mask is not boolean, or one is no dense tensor of real numbers.
     """
+    check_tensors({"scores": scores, "relevance": relevance}, mask=mask)
     if scores.ndim == 0 or scores.shape != relevance.shape:
         raise ShapeError(
             f"scores have shape {tuple(scores.shape)} and relevance {tuple(relevance.shape)}; both must be (..., L)"
@@ -69,13 +149,3 @@ def check_scores(scores: Tensor, mask: Tensor | None) -> None:
         return
     where = tuple(int(i) for i in filled.isnan().nonzero()[0])
     raise DataError(f"the score at index {where} is NaN; a ranking needs comparable scores")
-
-
-def check_cutoff(k: int | None, name: str = "k") -> None:
-    """Refuse a cut-off that is not a positive integer or None.
-
-    Raises:
-        TorchRankError: it is not.
-    """
-    if k is not None and (isinstance(k, bool) or not isinstance(k, int) or k < 1):
-        raise TorchRankError(f"{name}={k!r}; give an integer of at least 1, or None for the whole list")

@@ -6,6 +6,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from torchrank.ops.once import once_only
+
 # Entries of a block: what a core's cache holds, what keeps a GPU busy. A compiler fuses a block's operations, and
 # takes longer the more blocks there are.
 _CACHED, _PARALLEL = 1 << 18, 1 << 26
@@ -71,14 +73,13 @@ def sum_pairs(
 class _WithGradient(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, value: Tensor, scores: Tensor, gradient: Tensor) -> Tensor:
-        ctx.save_for_backward(gradient)
+        ctx.save_for_backward(scores, gradient)
         return value.clone()
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
     def backward(ctx: Any, outer: Tensor) -> tuple[None, Tensor, None]:
-        (gradient,) = ctx.saved_tensors
-        return None, outer.unsqueeze(-1) * gradient, None
+        scores, gradient = ctx.saved_tensors
+        return None, outer.unsqueeze(-1) * once_only(gradient, scores), None
 
 
 def with_gradient(value: Tensor, scores: Tensor, gradient: Tensor) -> Tensor:
@@ -90,7 +91,7 @@ def with_gradient(value: Tensor, scores: Tensor, gradient: Tensor) -> Tensor:
         gradient: ``(..., L)``, of each list's value in its scores.
 
     Returns:
-        ``(...)``; it can be differentiated once.
+        ``(...)``; it can be differentiated once, and refuses a second time.
 
     Example:
         >>> scores = torch.tensor([3.0, 4.0], requires_grad=True)

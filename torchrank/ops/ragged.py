@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from torchrank.errors import ShapeError
+from torchrank.ops.checks import check_tensors
 
 
 def ragged_to_padded(values: Tensor, offsets: Tensor) -> tuple[Tensor, Tensor]:
@@ -25,9 +26,17 @@ def ragged_to_padded(values: Tensor, offsets: Tensor) -> tuple[Tensor, Tensor]:
                 [2, 3]]), tensor([[ True, False],
                 [ True,  True]]))
     """
-    lengths = offsets.diff()
+    check_tensors({"values": values})
+    check_tensors({"offsets": offsets})
+    if values.ndim == 0 or offsets.is_floating_point():
+        raise ShapeError(
+            f"values have shape {tuple(values.shape)}, offsets dtype {offsets.dtype}; give (N, ...), int64"
+        )
     if offsets.ndim != 1 or len(offsets) == 0 or int(offsets[0]) != 0 or int(offsets[-1]) != len(values):
-        raise ShapeError(f"offsets must run from 0 to the number of values, {len(values)}, got {offsets.tolist()[:8]}…")
+        raise ShapeError(
+            f"offsets must run from 0 to the number of values, {len(values)}, got {offsets.flatten()[:8].tolist()}…"
+        )
+    lengths = offsets.diff()
     if bool((lengths < 0).any()):
         raise ShapeError("offsets must not fall")
     longest = int(lengths.max()) if len(lengths) else 0
@@ -55,7 +64,10 @@ def padded_to_ragged(padded: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         >>> padded_to_ragged(torch.tensor([[1, 0], [2, 3]]), torch.tensor([[True, False], [True, True]]))
         (tensor([1, 2, 3]), tensor([0, 1, 3]))
     """
-    if padded.shape[:2] != mask.shape:
+    check_tensors({"padded": padded, "mask": mask})
+    if mask.dtype != torch.bool:
+        raise ShapeError(f"mask has dtype {mask.dtype}; give a boolean mask, True where a value is real")
+    if mask.ndim != 2 or padded.shape[:2] != mask.shape:
         raise ShapeError(f"mask has shape {tuple(mask.shape)}, the batch {tuple(padded.shape[:2])}")
     offsets = torch.zeros(len(mask) + 1, dtype=torch.int64, device=mask.device)
     torch.cumsum(mask.sum(-1), 0, out=offsets[1:])
