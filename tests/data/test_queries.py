@@ -172,3 +172,34 @@ X, R, AT = torch.zeros(3, 2), torch.zeros(3), torch.tensor([0, 1, 3])
 def test_parts_that_do_not_fit_are_refused(make, error, message):
     with pytest.raises(error, match=message):
         make()
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"features": np.zeros((3, 2))},
+        {"relevance": [1.0, 0.0, 1.0]},
+        {"offsets": [0, 1, 3]},
+        {"offsets": torch.tensor([0.0, 1.0, 3.0])},
+        {"offsets": torch.tensor(3)},
+        {"offsets": torch.tensor([], dtype=torch.int64)},
+        {"query_ids": [1, 2]},
+        {"query_ids": torch.tensor([1.5, 2.5])},
+        {"list_weights": [1.0, 1.0]},
+        {"relevance": torch.zeros(3, device="meta")},
+    ],
+    ids=str,
+)
+def test_parts_of_another_type_are_refused(given):
+    parts = {"features": torch.zeros(3, 2), "relevance": torch.zeros(3), "offsets": torch.tensor([0, 1, 3])}
+    with pytest.raises(ShapeError, match=next(iter(given))):
+        QueryDataset(**{**parts, **given})
+
+
+@pytest.mark.parametrize("queries", ["first", None, slice(0, 1)], ids=str)
+def test_what_chooses_no_queries(queries):
+    data = QueryDataset(torch.zeros(3, 2), torch.zeros(3), torch.tensor([0, 1, 3]))
+    with pytest.raises(DataError, match="chooses no queries"):
+        data.select(queries)
+    with pytest.raises(DataError, match="a list of datasets"):
+        concat_queries(data)

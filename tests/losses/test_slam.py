@@ -115,7 +115,7 @@ def test_refuses_bad_weights():
     zeros = torch.zeros(1, 3)
     with pytest.raises(ValueError, match="weights have shape"):
         slam_loss(zeros, zeros, weights=torch.zeros(3))
-    with pytest.raises(ValueError, match="weights must be at least 0"):
+    with pytest.raises(ValueError, match="weights must be finite and at least 0"):
         slam_loss(zeros, zeros, weights=zeros - 1)
     with pytest.raises(ValueError, match="cuts NDCG's weights"):
         slam_loss(zeros, zeros, weights=zeros, k=2)

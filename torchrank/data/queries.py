@@ -10,6 +10,7 @@ from torch import Tensor
 
 from torchrank.data.normalization import METHODS, normalize_queries
 from torchrank.errors import DataError, ShapeError, TorchRankError
+from torchrank.ops.checks import check_tensors
 from torchrank.ops.ragged import ragged_take
 
 
@@ -65,6 +66,13 @@ class QueryDataset:
         document_ids: Sequence[str] | NDArray[np.str_] | None = None,
         list_weights: Tensor | None = None,
     ) -> None:
+        tensors = {"features": features, "relevance": relevance, "offsets": offsets}
+        check_tensors(tensors, query_ids=query_ids, list_weights=list_weights)
+        if offsets.ndim != 1 or len(offsets) == 0:
+            raise ShapeError(f"offsets must be (Q + 1,), got {tuple(offsets.shape)}")
+        for name, whole in (("offsets", offsets), ("query_ids", query_ids)):
+            if whole is not None and (whole.is_floating_point() or whole.dtype == torch.bool):
+                raise ShapeError(f"{name} have dtype {whole.dtype}; give integers")
         self.features = features
         self.relevance = relevance.to(features.dtype)
         self.offsets = offsets.to(torch.int64)
@@ -145,7 +153,10 @@ class QueryDataset:
             >>> data.select([1]).relevance.tolist()
             [0.0, 2.0]
         """
-        chosen = torch.as_tensor(queries, device=self.offsets.device)
+        try:
+            chosen = torch.as_tensor(queries, device=self.offsets.device)
+        except (TypeError, ValueError, RuntimeError):
+            raise DataError(f"{queries!r} chooses no queries; give numbers from 0 to {len(self) - 1}") from None
         if chosen.dtype == torch.bool and chosen.shape == (len(self),):
             chosen = chosen.nonzero().squeeze(-1)
         if chosen.ndim != 1 or len(chosen) == 0 or chosen.dtype.is_floating_point or chosen.dtype == torch.bool:
@@ -240,6 +251,8 @@ def concat_queries(datasets: Sequence[QueryDataset]) -> QueryDataset:
         >>> concat_queries([one, one]).offsets
         tensor([0, 2, 4])
     """
+    if isinstance(datasets, QueryDataset):
+        raise DataError("give a list of datasets, not one dataset")
     if not datasets:
         raise DataError("there is no dataset to concatenate")
     counts = [data.num_features for data in datasets]
