@@ -245,6 +245,20 @@ def test_bad_input_is_refused(points, columns, options, error, says):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*should not be instantiated")  # torch's tracer does that itself
+def test_a_compiled_graph_takes_the_batched_chain_and_its_gradients():
+    g = torch.Generator().manual_seed(0)
+    p, x = random_curve(2, g).requires_grad_(), torch.rand(50, 2, dtype=F64, generator=g)
+    compiled = torch.compile(project, backend="eager", fullgraph=True)
+    slopes = []
+    for find in (project, compiled):
+        s, squared = find(x, p)
+        slopes.append(torch.autograd.grad(s.sum() + squared.sum(), p)[0])
+    torch.testing.assert_close(compiled(x, p), project(x, p))
+    torch.testing.assert_close(slopes[0], slopes[1])
+
+
+@pytest.mark.slow
 def test_a_million_points():
     g = torch.Generator().manual_seed(0)
     p, x = random_curve(4, g), torch.rand(1_000_000, 4, dtype=F64, generator=g)
