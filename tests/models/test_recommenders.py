@@ -180,3 +180,29 @@ def test_ease_solves_its_problem():
         weights = torch.linalg.solve(x.T @ x + 2 * torch.eye(ITEMS - 1), x.T @ seen[:, column])
         torch.testing.assert_close(ease().weights[others, column], weights.float())
     assert not ease().weights.diagonal().any()
+
+
+@pytest.mark.parametrize(
+    "scorer", [Factorization(2, 3, 4), MostPop(2, 3), ItemRate(2, 3)], ids=lambda s: type(s).__name__
+)
+def test_users_and_items_that_do_not_exist_are_refused(scorer):
+    users = torch.tensor([0, 1])
+    for bad in (-1, 2):  # a negative number must not pass for one counted from the end
+        with pytest.raises(DataError, match=f"there is no user {bad}"):
+            scorer.recommend(torch.tensor([0, bad]), 2)
+        with pytest.raises(DataError, match=f"there is no user {bad}"):
+            scorer(torch.tensor([0, bad]), users)
+    with pytest.raises(DataError, match="there is no item 3"):
+        scorer.recommend(users, 2, items=torch.tensor([3]))
+    with pytest.raises(DataError, match="there is no item 9"):
+        scorer.recommend(users, 2, exclude=(torch.tensor([0]), torch.tensor([9])))
+    with pytest.raises(DataError, match="there is no place 5"):
+        scorer.recommend(users, 2, exclude=(torch.tensor([5]), torch.tensor([0])))
+    for other in (users.float(), users.bool(), users.to(torch.uint8), [0, 1]):
+        with pytest.raises(ShapeError, match="users"):
+            scorer.recommend(other, 2)
+        with pytest.raises(ShapeError, match="users"):
+            scorer(other, users)
+    for k in (0, 1.5, True, "1"):
+        with pytest.raises(ShapeError, match="give an int of at least 1"):
+            scorer.recommend(users, k)

@@ -114,4 +114,6 @@ class EASE(nn.Module):
         self, users: Tensor, k: int, *, exclude: tuple[Tensor, Tensor] | None = None, items: Tensor | None = None
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Find the best items of users, as :meth:`Factorization.recommend` does."""
-        return top_k_of_chunks(self.score_all, users, k, num_items=self.num_items, exclude=exclude, items=items)
+        return top_k_of_chunks(
+            self.score_all, users, k, num_users=self.num_users, num_items=self.num_items, exclude=exclude, items=items
+        )

@@ -4,8 +4,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from torchrank.errors import DataError, ShapeError, TorchRankError, check_option
-from torchrank.ops.checks import values_can_be_read
+from torchrank.errors import ShapeError, TorchRankError, check_option
+from torchrank.ops.checks import check_indices
 from torchrank.ops.rates import smoothed_log_odds
 from torchrank.ops.topk import top_k_of_chunks
 
@@ -113,9 +113,12 @@ class Factorization(nn.Module):
             ``(B, k)`` item indices, best first, their scores, and a mask that is False where fewer than k exist.
 
         Raises:
-            ShapeError: ``k`` below 1.
+            ShapeError: ``k`` below 1, or indices of another shape or type.
+            DataError: an index that does not exist (eager CPU tensors only).
         """
-        return top_k_of_chunks(self.score_all, users, k, num_items=self.num_items, exclude=exclude, items=items)
+        return top_k_of_chunks(
+            self.score_all, users, k, num_users=self.num_users, num_items=self.num_items, exclude=exclude, items=items
+        )
 
     @torch.no_grad()
     def start_item_bias(self, positives: Tensor, shown: Tensor) -> None:
@@ -146,12 +149,7 @@ def check_pairs(users: Tensor, items: Tensor, num_users: int, num_items: int) ->
         ShapeError: the shapes differ.
         DataError: an index that does not exist.
     """
+    check_indices("user", users, num_users)
+    check_indices("item", items, num_items)
     if users.shape != items.shape:
         raise ShapeError(f"users have shape {tuple(users.shape)}, items {tuple(items.shape)}; they must be equal")
-    if not values_can_be_read(users, items) or users.numel() == 0:
-        return
-    for name, index, size in (("user", users, num_users), ("item", items, num_items)):
-        low, high = (int(x) for x in index.aminmax())
-        if low < 0 or high >= size:
-            bad = low if low < 0 else high
-            raise DataError(f"there is no {name} {bad}; this scorer has {size}, numbered from 0")

@@ -51,7 +51,9 @@ class MostPop(nn.Module):
         self, users: Tensor, k: int, *, exclude: tuple[Tensor, Tensor] | None = None, items: Tensor | None = None
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Find the best items of users, as :meth:`Factorization.recommend` does."""
-        return top_k_of_chunks(self.score_all, users, k, num_items=self.num_items, exclude=exclude, items=items)
+        return top_k_of_chunks(
+            self.score_all, users, k, num_users=self.num_users, num_items=self.num_items, exclude=exclude, items=items
+        )
 
 
 class ItemRate(nn.Module):
@@ -120,7 +122,9 @@ class ItemRate(nn.Module):
         self, users: Tensor, k: int, *, exclude: tuple[Tensor, Tensor] | None = None, items: Tensor | None = None
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Find the best items of users, as :meth:`Factorization.recommend` does."""
-        return top_k_of_chunks(self.score_all, users, k, num_items=self.num_items, exclude=exclude, items=items)
+        return top_k_of_chunks(
+            self.score_all, users, k, num_users=self.num_users, num_items=self.num_items, exclude=exclude, items=items
+        )
 
 
 def check_sizes(num_users: int, num_items: int) -> None:

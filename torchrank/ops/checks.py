@@ -149,3 +149,26 @@ def check_scores(scores: Tensor, mask: Tensor | None) -> None:
         return
     where = tuple(int(i) for i in filled.isnan().nonzero()[0])
     raise DataError(f"the score at index {where} is NaN; a ranking needs comparable scores")
+
+
+def check_indices(name: str, index: Tensor, size: int) -> None:
+    """Refuse what numbers nothing in a table: other types than integers, and numbers below 0 or beyond the table.
+
+    Args:
+        name: what is numbered, such as ``"user"``.
+        index: ``(...)`` int32 or int64.
+        size: rows of the table.
+
+    Raises:
+        ShapeError: no tensor, or another dtype.
+        DataError: a number that does not exist (eager CPU tensors).
+    """
+    check_tensors({f"{name}s": index})
+    if index.dtype not in (torch.int32, torch.int64):
+        raise ShapeError(f"{name}s have dtype {index.dtype}; give int64 numbers")
+    if not values_can_be_read(index) or index.numel() == 0:
+        return
+    low, high = (int(x) for x in index.aminmax())
+    if low < 0 or high >= size:
+        bad = low if low < 0 else high
+        raise DataError(f"there is no {name} {bad}; this scorer has {size}, numbered from 0")

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from torchrank.errors import DataError, ShapeError
-from torchrank.ops.checks import values_can_be_read
+from torchrank.ops.checks import check_indices, values_can_be_read
 
 
 def top_k(scores: Tensor, k: int, *, exclude: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor, Tensor]:
@@ -49,6 +49,7 @@ def top_k_of_chunks(
     users: Tensor,
     k: int,
     *,
+    num_users: int,
     num_items: int,
     exclude: tuple[Tensor, Tensor] | None = None,
     items: Tensor | None = None,
@@ -60,6 +61,7 @@ def top_k_of_chunks(
         score_all: ``(b,)`` users to ``(b, num_items)`` scores.
         users: ``(B,)``.
         k: how many, at least 1.
+        num_users: how many there are.
         num_items: I.
         exclude: places ``(P,)`` in ``users``, ascending, and items ``(P,)``: pairs to leave out.
         items: ``(C,)`` the items to choose from, each once; all by default.
@@ -69,16 +71,29 @@ def top_k_of_chunks(
         ``(B, k)`` items, best first, their scores, and a mask that is False where nothing is left.
 
     Raises:
-        ShapeError: ``k`` below 1.
-        DataError: a NaN score (CPU tensors only).
+        ShapeError: ``k`` below 1, or indices of another shape or type.
+        DataError: a NaN score, or an index that does not exist (eager CPU tensors only).
 
     Example:
         >>> score_all = lambda users: torch.tensor([[1.0, 3.0, 2.0]]).expand(len(users), -1)
-        >>> top_k_of_chunks(score_all, torch.tensor([4, 7]), 1, num_items=3)[0].tolist()
+        >>> top_k_of_chunks(score_all, torch.tensor([4, 7]), 1, num_users=9, num_items=3)[0].tolist()
         [[1], [1]]
     """
-    if k < 1:
-        raise ShapeError(f"k={k}; give at least 1")
+    if isinstance(k, bool) or not isinstance(k, int) or k < 1:
+        raise ShapeError(f"k={k!r}; give an int of at least 1")
+    check_indices("user", users, num_users)
+    if users.ndim != 1:
+        raise ShapeError(f"users have shape {tuple(users.shape)}; give (B,)")
+    if items is not None:
+        check_indices("item", items, num_items)
+        if items.ndim != 1 or len(items) == 0:
+            raise ShapeError(f"items have shape {tuple(items.shape)}; give (C,), at least one")
+    if exclude is not None:
+        places, left_out_items = exclude
+        check_indices("place", places, len(users))
+        check_indices("item", left_out_items, num_items)
+        if places.ndim != 1 or places.shape != left_out_items.shape:
+            raise ShapeError(f"exclude has shapes {tuple(places.shape)}, {tuple(left_out_items.shape)}; give (P,) each")
     size = max(1, held // num_items)
     column = None
     if items is not None:
