@@ -394,3 +394,12 @@ def test_movielens_1m_has_the_published_split():
     train, test = log.split_per_user(train=0.8)
     assert (log.num_users, log.num_items, len(train), len(test)) == (6040, 3706, 797_758, 202_451)
     assert [int(part.preferred.sum()) for part in (train, test)] == [469_232, 106_049]  # published: 58.82 and 52.39 %
+
+
+@pytest.mark.parametrize("value", ["1", None, [1], float("nan")], ids=str)
+def test_limits_and_shares_that_are_no_numbers(value):
+    frame = pl.DataFrame({"user": ["a", "a"], "item": ["x", "y"], "feedback": [1, 0], "time": [1, 2]})
+    with pytest.raises(TorchRankError, match="positive_at="):
+        InteractionLog.from_frame(frame, positive_at=value)
+    with pytest.raises(TorchRankError, match="train="):
+        InteractionLog.from_frame(frame, positive_at=1).split_per_user(train=value)

@@ -201,5 +201,3 @@ def test_what_chooses_no_queries(queries):
     data = QueryDataset(torch.zeros(3, 2), torch.zeros(3), torch.tensor([0, 1, 3]))
     with pytest.raises(DataError, match="chooses no queries"):
         data.select(queries)
-    with pytest.raises(DataError, match="a list of datasets"):
-        concat_queries(data)

@@ -193,7 +193,7 @@ class InteractionLog:
             DataError: as :meth:`from_frame`.
         """
         check_option("duplicates", duplicates, ["keep", "last", "error"])
-        if not np.isfinite(positive_at):
+        if not (isinstance(positive_at, int | float | np.number) and np.isfinite(positive_at)):
             raise TorchRankError(f"positive_at={positive_at!r}; give the least feedback that counts as preferred")
         require_columns(table, columns)
         users, user_ids = _released(read_ids(table, columns["user"]))
@@ -283,7 +283,7 @@ class InteractionLog:
             >>> [len(part) for part in InteractionLog.from_frame(frame, positive_at=1).split_per_user(train=0.8)]
             [4, 1]
         """
-        if not 0 < train < 1:
+        if not (isinstance(train, int | float | np.number) and 0 < train < 1):
             raise TorchRankError(f"train={train!r}; give a share between 0 and 1")
         cut = self.offsets[:-1] + (train * np.diff(self.offsets)).astype(np.int64)
         return self._ranges(self.offsets[:-1], cut), self._ranges(cut, self.offsets[1:])

@@ -251,8 +251,6 @@ def concat_queries(datasets: Sequence[QueryDataset]) -> QueryDataset:
         >>> concat_queries([one, one]).offsets
         tensor([0, 2, 4])
     """
-    if isinstance(datasets, QueryDataset):
-        raise DataError("give a list of datasets, not one dataset")
     if not datasets:
         raise DataError("there is no dataset to concatenate")
     counts = [data.num_features for data in datasets]
