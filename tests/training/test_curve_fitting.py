@@ -387,7 +387,7 @@ def test_a_large_table_is_sampled_first_and_finished_on_all(monkeypatch):
     monkeypatch.setattr("torchrank.training.curve_fitting._SAMPLE", 1000)
     sampled = fit_curve(x, [1, 1, -1], starts=4)
     assert sampled.report.objective == pytest.approx(whole.report.objective, rel=1e-7)
-    assert {run.rows for run in sampled.report.runs} == {1000}
+    assert all(700 < run.rows <= 1000 for run in sampled.report.runs)
     assert sum(o.starts for o in sampled.report.optima) == 4
 
 

@@ -121,7 +121,8 @@ def fit_curve(
     everything = table.scaled(curve.knots, curve.levels)
     few = everything
     if table.rows > _SAMPLE:
-        drawn = torch.randperm(table.rows, generator=generator)[:_SAMPLE].sort().values
+        # With replacement, repeats left out: no list of all rows is made.
+        drawn = torch.unique(torch.randint(table.rows, (_SAMPLE,), generator=generator))
         few = table.scaled(curve.knots, curve.levels, drawn.numpy())
     corners = end_points([a for a, kept in zip(alpha, table.kept.tolist(), strict=True) if kept])
     problem = _Problem(solver, step, tolerance, max_iterations, _box(corners, degree, ends))
