@@ -45,6 +45,7 @@ def ease():
 MODELS = {
     "factorization": factorization,
     "feedback": feedback,
+    "preferred": lambda: feedback(kinds="preferred"),
     "mostpop": lambda: MostPop.from_counts(counts()[0], num_users=USERS),
     "itemrate": lambda: ItemRate.from_counts(*counts(), num_users=USERS),
     "ease": ease,
@@ -109,7 +110,7 @@ def test_weights_come_back(model):
     file.seek(0)
     extra = {
         k: getattr(model, k)
-        for k in ("dim", "item_bias", "num_feedbacks", "num_positives", "strength", "l2")
+        for k in ("dim", "item_bias", "num_feedbacks", "kinds", "num_positives", "strength", "l2")
         if hasattr(model, k)
     }
     again = type(model)(num_users=USERS, num_items=ITEMS, **extra)

@@ -38,7 +38,7 @@ def frame(rows):
 
 @pytest.mark.parametrize("pairs", ["shown", "rejection", "unobserved"])
 @pytest.mark.parametrize("users", ["random", "each"])
-@pytest.mark.parametrize("feedback", [False, True])
+@pytest.mark.parametrize("feedback", [None, "all"])
 def test_pairs_one_by_one_are_the_same_in_both_engines(pairs, users, feedback):
     options = {
         "item_bias": True,
@@ -102,7 +102,7 @@ def test_a_log_without_pairs_is_refused():
 
 def test_batch_bpr_steps_on_the_exact_gradient():
     module = fit(BPRModule(item_bias=True, pairs="all", eta=0.5, mu=0, **MODEL), steps=3)
-    scorer = make_scorer(TRAIN, item_bias=True, feedback=False, **MODEL)
+    scorer = make_scorer(TRAIN, item_bias=True, feedback=None, **MODEL)
     optimizer = torch.optim.SGD(scorer.parameters(), lr=0.5)
     users, losses = PairLists.from_log(TRAIN).with_both_kinds(), []
     for _ in range(3):
@@ -129,7 +129,7 @@ def test_mf_lowers_its_error():
 
 VARIANTS = {
     "shown": lambda **o: BPRModule(item_bias=True, offset_mu=0.1, **o),
-    "unobserved": lambda **o: BPRModule(pairs="unobserved", users="each", feedback=True, **o),
+    "unobserved": lambda **o: BPRModule(pairs="unobserved", users="each", feedback="all", **o),
     "batched": lambda **o: BPRModule(engine="batched", batch_size=64, optimizer=torch.optim.Adam, **o),
     "all": lambda **o: BPRModule(pairs="all", **{**o, "eta": 10.0}),
     "mf": MFModule,
@@ -188,6 +188,6 @@ def test_scorers_the_loops_do_not_know_are_refused():
     with pytest.raises(TorchRankError, match="Own"):
         fit(BPRModule(Own(LOG.num_users, LOG.num_items, 2)))
     with pytest.raises(TorchRankError, match="Factorization"):
-        fit(BPRModule(pairs="all", feedback=True))
+        fit(BPRModule(pairs="all", feedback="all"))
     with pytest.raises(TorchRankError, match="Factorization"):
-        fit(MFModule(make_scorer(TRAIN, feedback=True, item_bias=True, **MODEL)))
+        fit(MFModule(make_scorer(TRAIN, feedback="all", item_bias=True, **MODEL)))

@@ -38,7 +38,7 @@ def fit(module, *, log=LOG, validation=0.0, steps=5, ckpt_path=None, **options):
     return module
 
 
-def reference(epochs=1, *, rule="run", momentum=0.0, feedback=False, users=None, **thresholds):
+def reference(epochs=1, *, rule="run", momentum=0.0, feedback=None, users=None, **thresholds):
     """The slow epochs, from the start that a module makes."""
     train, _ = LOG.split_per_user(train=0.8)
     blocks = build_blocks(train, rule=rule)
@@ -56,7 +56,7 @@ ENGINES = [{"engine": "sequential"}, {"engine": "batched", "lanes": 1}]
 
 @pytest.mark.parametrize("engine", ENGINES, ids=["sequential", "one lane"])
 @pytest.mark.parametrize("rule", ["run", "single", "eager", "positive"])
-@pytest.mark.parametrize("feedback", [False, True])
+@pytest.mark.parametrize("feedback", [None, "all"])
 def test_both_engines_take_the_published_steps(engine, rule, feedback):
     module = fit(SAROSModule(rule=rule, feedback=feedback, **engine, **MODEL, **STEPS))
     assert_same_weights(module.scorer, reference(rule=rule, feedback=feedback)[0])
@@ -69,7 +69,7 @@ def test_momentum(engine):
 
 
 @pytest.mark.parametrize("engine", ENGINES, ids=["sequential", "one lane"])
-@pytest.mark.parametrize("feedback", [False, True])
+@pytest.mark.parametrize("feedback", [None, "all"])
 def test_averaging_predicts_with_the_mean_of_the_starts(engine, feedback):
     module = fit(SAROSModule(averaging=True, feedback=feedback, **engine, **MODEL, **STEPS), max_epochs=2)
     last, _, seen = reference(2, feedback=feedback)
@@ -91,7 +91,7 @@ def test_discarding_before_training_is_rolling_back(engine):
     train, _ = LOG.split_per_user(train=0.8)
     blocks = build_blocks(train, rule="eager")
     limit = blocks.counts[blocks.counts > 0].mean()
-    scorer = make_scorer(train, feedback=False, **MODEL)
+    scorer = make_scorer(train, feedback=None, **MODEL)
     starts = np.append(0, np.cumsum(blocks.counts))
     slices = blocks.preferred_start, blocks.preferred_stop, blocks.other_start, blocks.other_stop
     rolled_back = 0
@@ -114,7 +114,7 @@ VARIANTS = {
     "sequential": {"order": "shuffled", "user_order": "shuffled"},
     "momentum": {"momentum": 0.5},
     "averaging": {"averaging": True, "user_order": "shuffled"},
-    "feedback": {"feedback": True, "order": "shuffled", "averaging": True},
+    "feedback": {"feedback": "all", "order": "shuffled", "averaging": True},
     "batched": {"engine": "batched", "lanes": 5, "order": "shuffled"},
     "adam": {"engine": "batched", "lanes": 5, "optimizer": partial(torch.optim.Adam, lr=0.01), "averaging": True},
 }
@@ -183,7 +183,7 @@ def test_validation_and_early_stopping(tmp_path):
 @pytest.mark.parametrize(("engine", "epochs"), [("sequential", 15), ("batched", 15)])
 def test_it_learns(engine, epochs):
     log, truth = make_interactions(num_users=200, num_items=150, num_interactions=10_000, sharpness=3.0, seed=1)
-    module = SAROSModule(engine=engine, feedback=True, dim=8, init="normal", item_bias=True, rule="positive", eta=0.05)
+    module = SAROSModule(engine=engine, feedback="all", dim=8, init="normal", item_bias=True, rule="positive", eta=0.05)
     fit(module, log=log, max_epochs=epochs)
     data = InteractionDataModule(log)
     results = module.trainer.test(module, data, verbose=False)[0]
@@ -268,7 +268,7 @@ def test_bad_options(options, told):
         (lambda: SAROSModule(Shift()), "Shift"),
         (lambda: SAROSModule(Shift(), engine="batched", mu=0.1), "squared_norms"),
         (lambda: SAROSModule(Factorization(3, 60, 2)), "num_users=3"),
-        (lambda: SAROSModule(feedback=True, momentum=0.5), "feedback"),
+        (lambda: SAROSModule(feedback="all", momentum=0.5), "feedback"),
         (lambda: SAROSModule(minimum=1000), "none within the limits"),
         (lambda: SAROSModule(Factorization(LOG.num_users, LOG.num_items, 2).double()), "float64"),
     ],
@@ -291,7 +291,7 @@ def test_a_log_of_one_kind_and_a_missing_log_are_refused():
 def test_one_user_and_users_without_positives_are_documented_behaviour():
     rows = {"user": [1] * 10 + [2] * 5, "item": range(15), "feedback": [0, 1] * 5 + [0] * 5, "time": range(15)}
     module = fit(SAROSModule(), log=InteractionLog.from_frame(pl.DataFrame(rows), positive_at=1))
-    start = make_scorer(LOG, dim=4, init="uniform", item_bias=False, feedback=False, seed=0)
+    start = make_scorer(LOG, dim=4, init="uniform", item_bias=False, feedback=None, seed=0)
     assert isinstance(start, Factorization)
     assert module.scorer.user_vectors.shape == (2, 4)
-    assert isinstance(make_scorer(LOG, **MODEL, feedback=True), FeedbackFactorization)
+    assert isinstance(make_scorer(LOG, **MODEL, feedback="all"), FeedbackFactorization)

@@ -16,10 +16,10 @@ from torchrank.ops.topk import top_k_of_chunks
 class FeedbackFactorization(nn.Module):
     """Score by ``U_u·V_i + b_i`` with ``U_u`` the sum of one vector for every feedback of the user, over √n.
 
-    Every item has two feedback vectors, for "preferred" and for "shown but not preferred". A user's vector is the sum
-    of those of the user's n different feedbacks, divided by √n: what one learns about a user's taste from one item
-    holds for all users who gave that feedback. A user without feedback is scored by the offsets alone, the item's
-    log-odds where :meth:`start_item_bias` set them.
+    Every item has a feedback vector for "preferred" and, with ``kinds="all"``, another for "shown but not preferred". A
+    user's vector is the sum of those of the user's n different feedbacks, divided by √n: what one learns about a user's
+    taste from one item holds for all users who gave that feedback. A user without feedback is scored by the offsets
+    alone, the item's log-odds where :meth:`start_item_bias` set them.
 
     Make one with :meth:`from_log_arrays`, which also tells it everybody's feedback.
 
@@ -28,6 +28,8 @@ class FeedbackFactorization(nn.Module):
         num_items: items, numbered from 0.
         dim: length d of the vectors.
         num_feedbacks: different (user, item, preferred or not) there are to remember.
+        kinds: what describes a user: ``"all"`` feedback, or what one ``"preferred"`` alone, for ranking items that were
+            never shown.
         init: how item vectors start: ``"normal"`` with standard deviation 0.1 or ``"uniform"`` on [0, 1). Feedback
             vectors start a fifth as large.
         item_bias: give every item an offset b_i, 0 until :meth:`start_item_bias`.
@@ -54,6 +56,7 @@ class FeedbackFactorization(nn.Module):
         dim: int,
         *,
         num_feedbacks: int,
+        kinds: str = "all",
         init: str = "normal",
         item_bias: bool = True,
         sparse: bool = False,
@@ -64,15 +67,17 @@ class FeedbackFactorization(nn.Module):
             if value < 1:
                 raise TorchRankError(f"{name}={value!r} is too small")
         check_option("init", init, STARTS)
+        check_option("kinds", kinds, ["all", "preferred"])
         self.num_users = num_users
         self.num_items = num_items
         self.dim = dim
         self.num_feedbacks = num_feedbacks
+        self.kinds = kinds
         self.init = init
         self.item_bias = item_bias
         self.sparse = sparse
         self.item_vectors = nn.Parameter(STARTS[init](num_items, dim))
-        self.feedback_vectors = nn.Parameter(STARTS[init](2 * num_items, dim) / 5)
+        self.feedback_vectors = nn.Parameter(STARTS[init]((2 if kinds == "all" else 1) * num_items, dim) / 5)
         self.item_offsets = nn.Parameter(torch.zeros(num_items, 1)) if item_bias else None
         self.register_buffer("feedback_starts", torch.zeros(num_users + 1, dtype=torch.int64))
         self.register_buffer("feedbacks", torch.zeros(num_feedbacks, dtype=torch.int32))
@@ -90,6 +95,7 @@ class FeedbackFactorization(nn.Module):
         num_users: int,
         num_items: int,
         dim: int,
+        kinds: str = "all",
         init: str = "normal",
         item_bias: bool = True,
         sparse: bool = False,
@@ -103,6 +109,7 @@ class FeedbackFactorization(nn.Module):
             num_users: users, numbered from 0.
             num_items: items, numbered from 0.
             dim: length d of the vectors.
+            kinds: see the class.
             init: see the class.
             item_bias: see the class; offsets start at the items' smoothed log-odds.
             sparse: see the class.
@@ -116,9 +123,11 @@ class FeedbackFactorization(nn.Module):
         if not len(users) == len(items) == len(preferred):
             raise DataError(f"{len(users)} users, {len(items)} items and {len(preferred)} preferred; give one a row")
         # one key a feedback: item where preferred, num_items + item where not, inside the user
-        rows = items.astype(np.int64) + np.where(preferred, 0, num_items)
-        keys = np.unique(users.astype(np.int64) * (2 * num_items) + rows)
-        scorer = cls(num_users, num_items, dim, num_feedbacks=len(keys), init=init, item_bias=item_bias, sparse=sparse)
+        told = np.ones(len(users), np.bool_) if kinds == "all" else preferred
+        rows = items[told].astype(np.int64) + np.where(preferred[told], 0, num_items)
+        keys = np.unique(users[told].astype(np.int64) * (2 * num_items) + rows)
+        options = {"init": init, "item_bias": item_bias, "sparse": sparse}
+        scorer = cls(num_users, num_items, dim, num_feedbacks=len(keys), kinds=kinds, **options)  # type: ignore[arg-type]
         sizes = np.bincount(keys // (2 * num_items), minlength=num_users)
         scorer.feedback_starts[1:] = torch.from_numpy(np.cumsum(sizes))
         scorer.feedbacks.copy_(torch.from_numpy(keys % (2 * num_items)))

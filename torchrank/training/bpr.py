@@ -48,7 +48,8 @@ class BPRModule(pl.LightningModule):
         dim: of a scorer made from the log, length of the vectors.
         init: of a scorer made from the log, ``"uniform"`` on [0, 1) or ``"normal"`` with deviation 0.1.
         item_bias: of a scorer made from the log, give items offsets, started at the log-odds of their feedback.
-        feedback: of a scorer made from the log, describe users by their feedback.
+        feedback: of a scorer made from the log, describe users by ``"all"`` their feedback, or by what they
+            ``"preferred"``, and not by vectors of their own.
         pairs: where j comes from: ``"shown"`` (another item the user was shown), ``"rejection"`` (the same, as
             published: two shown items are drawn until one is preferred over the other), ``"unobserved"`` (an item never
             shown to the user, verified), or ``"all"`` (batch BPR: a step is one step on the exact gradient of the mean
@@ -91,7 +92,7 @@ class BPRModule(pl.LightningModule):
         dim: int = 4,
         init: Literal["uniform", "normal"] = "uniform",
         item_bias: bool = False,
-        feedback: bool = False,
+        feedback: Literal["all", "preferred"] | None = None,
         pairs: Literal["shown", "rejection", "unobserved", "all"] = "shown",
         users: Literal["random", "each"] = "random",
         engine: Literal["sequential", "batched"] = "sequential",
@@ -108,6 +109,8 @@ class BPRModule(pl.LightningModule):
         check_option("pairs", pairs, [*_DRAWS, "all"])
         check_option("users", users, ["random", "each"])
         check_option("engine", engine, ["sequential", "batched"])
+        if feedback is not None:
+            check_option("feedback", feedback, ["all", "preferred"])
         check_numbers(eta=eta, mu=mu, offset_mu=offset_mu)
         if batch_size < 1:
             raise TorchRankError(f"batch_size={batch_size!r}; give at least 1")

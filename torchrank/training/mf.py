@@ -76,7 +76,7 @@ class MFModule(pl.LightningModule):
         self.scorer = scorer
         self.dim, self.init, self.eta, self.mu, self.lr_scheduler, self.seed = dim, init, eta, mu, lr_scheduler, seed
         # squared errors fit the share of positive feedback, not its log-odds, so offsets start nowhere useful
-        self.item_bias = self.feedback = False
+        self.item_bias, self.feedback = False, None
         self.automatic_optimization = False
         self._train_log: InteractionLog | None = None
         self._rows: tuple[int, Any] | None = None

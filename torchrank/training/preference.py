@@ -20,7 +20,7 @@ from torchrank.training.spec import describe
 
 
 def make_scorer(
-    log: InteractionLog, *, dim: int, init: str, item_bias: bool, feedback: bool, seed: int
+    log: InteractionLog, *, dim: int, init: str, item_bias: bool, feedback: str | None, seed: int
 ) -> Factorization | FeedbackFactorization:
     """Make a scorer for the users and items of a training log.
 
@@ -29,7 +29,8 @@ def make_scorer(
         dim: length of the vectors.
         init: ``"uniform"`` or ``"normal"``.
         item_bias: give items offsets, started at the smoothed log-odds of their positive feedback.
-        feedback: describe users by their feedback rather than by vectors of their own.
+        feedback: describe users by ``"all"`` their feedback, or by what they ``"preferred"``, rather than by vectors of
+            their own.
         seed: of the start.
 
     Returns:
@@ -38,8 +39,8 @@ def make_scorer(
     sizes = {"num_users": log.num_users, "num_items": log.num_items, "dim": dim, "init": init, "item_bias": item_bias}
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        if feedback:
-            return FeedbackFactorization.from_log_arrays(log.users, log.items, log.preferred, **sizes)
+        if feedback is not None:
+            return FeedbackFactorization.from_log_arrays(log.users, log.items, log.preferred, kinds=feedback, **sizes)
         scorer = Factorization(**sizes)
     if item_bias:
         counts = Catalogue.from_log(log)

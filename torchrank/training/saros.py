@@ -47,8 +47,8 @@ class SAROSModule(pl.LightningModule):
         dim: of a scorer made from the log, length of the vectors.
         init: of a scorer made from the log, ``"uniform"`` on [0, 1) (published) or ``"normal"`` with deviation 0.1.
         item_bias: of a scorer made from the log, give items offsets, started at the log-odds of their feedback.
-        feedback: of a scorer made from the log, describe users by their feedback
-            (:class:`~torchrank.models.FeedbackFactorization`) and not by vectors of their own.
+        feedback: of a scorer made from the log, describe users by ``"all"`` their feedback, or by what they
+            ``"preferred"`` (:class:`~torchrank.models.FeedbackFactorization`), and not by vectors of their own.
         engine: ``"sequential"``, the published algorithm as a compiled loop on the CPU; or ``"batched"``, many users
             side by side, for any scorer, pair loss, optimiser and device.
         rule: which blocks there are, see :func:`~torchrank.data.build_blocks`.
@@ -77,7 +77,7 @@ class SAROSModule(pl.LightningModule):
         >>> from torchrank.data import make_interactions
         >>> from torchrank.training import InteractionDataModule
         >>> log, _ = make_interactions(num_users=30, num_items=40, num_interactions=500)
-        >>> module = SAROSModule(dim=4, feedback=True, item_bias=True, order="shuffled")
+        >>> module = SAROSModule(dim=4, feedback="all", item_bias=True, order="shuffled")
         >>> quiet = {"logger": False, "enable_progress_bar": False, "enable_model_summary": False}
         >>> trainer = pl.Trainer(max_epochs=2, accelerator="cpu", enable_checkpointing=False, **quiet)
         >>> trainer.fit(module, datamodule=InteractionDataModule(log))
@@ -92,7 +92,7 @@ class SAROSModule(pl.LightningModule):
         dim: int = 4,
         init: Literal["uniform", "normal"] = "uniform",
         item_bias: bool = False,
-        feedback: bool = False,
+        feedback: Literal["all", "preferred"] | None = None,
         engine: Literal["sequential", "batched"] = "sequential",
         rule: Literal["run", "single", "eager", "positive"] = "run",
         order: Literal["time", "shuffled"] = "time",
@@ -116,6 +116,8 @@ class SAROSModule(pl.LightningModule):
         check_option("order", order, ("time", "shuffled"))
         check_option("user_order", user_order, ("fixed", "shuffled"))
         check_option("overflow", overflow, ("discard", "truncate"))
+        if feedback is not None:
+            check_option("feedback", feedback, ("all", "preferred"))
         check_numbers(eta=eta, mu=mu, momentum=momentum)
         if momentum >= 1:
             raise TorchRankError(f"momentum={momentum!r}; give a number below 1")

@@ -1,0 +1,239 @@
+"""What ``torchrank reproduce saros`` trains: methods, their settings, and how a setting is chosen."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import torch
+from torch.optim.lr_scheduler import LinearLR
+
+from torchrank.data import Catalogue, InteractionLog
+from torchrank.models import EASE, ItemRate, MostPop
+from torchrank.training.bpr import BPRModule
+from torchrank.training.evaluation import evaluate_catalogue, evaluate_loss, evaluate_published
+from torchrank.training.interaction_fitting import fit_interactions
+from torchrank.training.lists import ShownLists
+from torchrank.training.mf import MFModule
+from torchrank.training.saros import SAROSModule
+from torchrank.types import InteractionScorer
+
+#: η falls to this share of itself over the epochs, in the tuned methods
+FINAL_SHARE = 0.05
+#: steps an epoch is cut into, and epochs without a better one after which a setting is given up
+_STEPS, _PATIENCE = 20, 3
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A method that is trained by steps.
+
+    Attributes:
+        about: one line for the report.
+        module: makes the module; called with the options and ``seed``.
+        options: what all settings share.
+        settings: options to choose among; ``epochs`` is among them where η falls over the epochs.
+        epochs: the most there are where the epoch is chosen too.
+        choose_by: the measure on the validation part that chooses: ``"loss"`` (lower), ``"published"`` or
+            ``"catalogue"`` NDCG@10.
+        pair_loss: whether the scores are log-odds of preference, so that the pair loss means something.
+    """
+
+    about: str
+    module: Callable[..., Any]
+    options: Mapping[str, Any]
+    settings: tuple[Mapping[str, Any], ...] = ({},)
+    epochs: int = 12
+    choose_by: str = "loss"
+    pair_loss: bool = True
+
+    def make(self, seed: int, setting: Mapping[str, Any]) -> Any:
+        """Make the module of one setting."""
+        options = {**self.options, **setting}
+        epochs = options.pop("epochs", None)
+        if epochs is not None:
+            options["lr_scheduler"] = partial(
+                LinearLR, start_factor=1.0, end_factor=FINAL_SHARE, total_iters=max(1, epochs - 1)
+            )
+        return self.module(seed=seed, **options)
+
+
+@dataclass(frozen=True)
+class Counted:
+    """A method in closed form: made from the training log by one call."""
+
+    about: str
+    make: Callable[[InteractionLog, int], InteractionScorer]
+    pair_loss: bool = False
+    settings: tuple[Mapping[str, Any], ...] = field(default=({},))
+
+
+class RandomOrder:
+    """Scores without meaning, the same each time for a pair: the floor."""
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+
+    def __call__(self, users: torch.Tensor, items: torch.Tensor) -> torch.Tensor:
+        """Return a hash of each pair."""
+        word = users * 0x9E3779B97F4A7C1 + items * 0x2545F4914F6CDD1D + self.seed * 0x5851F42D4C957F2D
+        word = (word ^ (word >> 29)) * 0x94D049BB133111  # wraps around
+        return ((word ^ (word >> 32)) & 0xFFFFFF).float()
+
+
+def _counts(log: InteractionLog) -> tuple[torch.Tensor, torch.Tensor]:
+    catalogue = Catalogue.from_log(log)
+    return torch.from_numpy(catalogue.positives), torch.from_numpy(catalogue.shown)
+
+
+def _most_pop(log: InteractionLog, seed: int) -> MostPop:
+    return MostPop.from_counts(_counts(log)[0], num_users=log.num_users)
+
+
+def _item_rate(log: InteractionLog, seed: int) -> ItemRate:
+    return ItemRate.from_counts(*_counts(log), num_users=log.num_users)
+
+
+def _random(log: InteractionLog, seed: int) -> InteractionScorer:
+    return RandomOrder(seed)
+
+
+def _ease(log: InteractionLog, seed: int) -> EASE:
+    users, items = log.users[log.preferred], log.items[log.preferred]
+    return EASE.from_log_arrays(users, items, num_users=log.num_users, num_items=log.num_items)
+
+
+#: the published comparison's options: d = 4, η = .01, μ = .01, U and V uniform on [0, 1)
+PUBLISHED = {"dim": 4, "eta": 0.01, "mu": 0.01, "init": "uniform"}
+FEEDBACK = {"feedback": "all", "item_bias": True, "init": "normal"}
+OWN_VECTORS = {"item_bias": True, "init": "normal"}
+
+METHODS: dict[str, Trained | Counted] = {
+    "saros": Trained("SAROS as published", SAROSModule, {**PUBLISHED, "rule": "positive"}),
+    "saros_discard": Trained(
+        "SAROS as published, users outside [b, B] left out",
+        SAROSModule,
+        {**PUBLISHED, "rule": "positive", "minimum": "min", "maximum": "mean"},
+        epochs=40,
+    ),
+    "saros_truncate": Trained(
+        "SAROS as published, each user's first B blocks",
+        SAROSModule,
+        {**PUBLISHED, "rule": "positive", "minimum": "min", "maximum": "mean", "overflow": "truncate"},
+        epochs=40,
+    ),
+    "saros_time_best": Trained(
+        "SAROS, blocks in time order, users described by their feedback",
+        SAROSModule,
+        {**FEEDBACK, "dim": 64, "rule": "run"},
+        tuple({"eta": 0.06, "mu": mu, "epochs": epochs} for mu in (0.04, 0.05) for epochs in (15, 25)),
+    ),
+    "saros_best": Trained(
+        "SAROS, blocks cut anew from a shuffled order every epoch, users described by their feedback",
+        SAROSModule,
+        {**FEEDBACK, "dim": 64, "rule": "run", "order": "shuffled"},
+        tuple({"eta": 0.06, "mu": mu, "epochs": epochs} for mu in (0.02, 0.025) for epochs in (12, 18)),
+    ),
+    "saros_factorization": Trained(
+        "SAROS on shuffled blocks, a vector for every user",
+        SAROSModule,
+        {**OWN_VECTORS, "dim": 64, "rule": "positive", "order": "shuffled"},
+        tuple({"eta": eta, "mu": 0.02, "epochs": 30} for eta in (0.05, 0.1)),
+    ),
+    "bpr": Trained("BPR as published, pairs drawn until they differ", BPRModule, {**PUBLISHED, "pairs": "rejection"}),
+    "bpr_best": Trained(
+        "BPR on pairs of shown items, users described by their feedback",
+        BPRModule,
+        {**FEEDBACK, "dim": 64, "users": "each"},
+        tuple({"eta": 0.02, "mu": mu, "epochs": epochs} for mu in (0.02, 0.025) for epochs in (8, 12)),
+    ),
+    "bpr_factorization": Trained(
+        "BPR on pairs of shown items, a vector for every user",
+        BPRModule,
+        {**OWN_VECTORS, "dim": 64, "users": "each"},
+        tuple({"eta": 0.05, "mu": mu, "epochs": 30} for mu in (0.02, 0.03)),
+    ),
+    "bpr_unobserved": Trained(
+        "BPR against items never shown, users described by what they preferred",
+        BPRModule,
+        {**FEEDBACK, "feedback": "preferred", "dim": 1024, "pairs": "unobserved", "users": "each", "offset_mu": 0.01},
+        tuple({"eta": 0.05, "mu": mu, "epochs": 20} for mu in (0.002,)),
+        choose_by="catalogue",
+        pair_loss=False,
+    ),
+    "bpr_batch": Trained(
+        "batch BPR: steps on the exact gradient",
+        BPRModule,
+        {**PUBLISHED, "pairs": "all"},
+        tuple({"eta": eta} for eta in (0.01, 100.0, 1000.0)),
+        epochs=3,
+    ),
+    "mf": Trained(
+        "squared error on the feedback",
+        MFModule,
+        {"dim": 4},
+        tuple({"eta": 0.01, "mu": mu} for mu in (0.01, 0.03)),
+        epochs=40,
+        choose_by="published",
+        pair_loss=False,
+    ),
+    "ease": Counted("EASE^R on what users preferred, λ = 300", _ease),
+    "mostpop": Counted("how often an item was preferred", _most_pop),
+    "itemrate": Counted("smoothed share of positive feedback of each item", _item_rate),
+    "random": Counted("no order at all", _random),
+}
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A setting and the number of epochs that the validation part chose."""
+
+    setting: Mapping[str, Any]
+    epochs: int
+
+
+def choose(method: Trained, fit: InteractionLog, val: InteractionLog, *, seed: int) -> Choice:
+    """Choose a method's setting and epochs on the last part of each user's training interactions.
+
+    Args:
+        method: what to choose for.
+        fit: what every setting is trained on.
+        val: what it is measured on.
+        seed: of the trainings.
+
+    Returns:
+        the choice; measured once an epoch where η stays, else at the end.
+    """
+    if len(method.settings) == 1 and "epochs" in method.settings[0]:
+        return Choice(method.settings[0], method.settings[0]["epochs"])
+    tried = [_try(method, setting, fit, val, seed) for setting in method.settings]
+    return min(tried, key=lambda found: found[0])[1]
+
+
+def _try(
+    method: Trained, setting: Mapping[str, Any], fit: InteractionLog, val: InteractionLog, seed: int
+) -> tuple[float, Choice]:
+    """Train one setting; return what is to be made small and the epoch where it was least."""
+    module, lists = method.make(seed, setting), ShownLists.from_log(val)
+    falls, epochs = "epochs" in setting, setting.get("epochs", method.epochs)
+    found: list[float] = []
+
+    def look(seconds: float, steps: int) -> bool:
+        epoch, inside = divmod(steps, _STEPS)
+        if inside or (falls and epoch < epochs):
+            return False
+        found.append(_measure(module, method.choose_by, fit, val, lists))
+        return len(found) - found.index(min(found)) > _PATIENCE
+
+    fit_interactions(module, fit, epochs=epochs, steps_per_epoch=_STEPS, watch=look)
+    best = found.index(min(found))
+    return found[best], Choice(setting, epochs if falls else best + 1)
+
+
+def _measure(module: Any, choose_by: str, fit: InteractionLog, val: InteractionLog, lists: ShownLists) -> float:
+    """Return what is to be made small."""
+    if choose_by == "loss":
+        return evaluate_loss(module.scorer, lists)
+    if choose_by == "published":
+        return -evaluate_published(module.scorer, lists).mean["ndcg@10"]
+    return -evaluate_catalogue(module.scorer, fit, val).mean["ndcg@10"]
