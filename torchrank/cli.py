@@ -23,6 +23,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "recommend": ("torchrank.commands.recommend:recommend", "the best unseen items of many users, from a checkpoint"),
     "reproduce chain": ("torchrank.commands.reproduce_chain:reproduce_chain", "linear chains on handwritten words"),
     "reproduce curve": ("torchrank.commands.reproduce_curve:reproduce_curve", "ranking curves on the published tables"),
+    "reproduce saros": ("torchrank.commands.reproduce_saros:reproduce_saros", "SAROS, BPR and others on one log"),
 }
 LIGHTNING = {
     "fit": "train a model from a config",

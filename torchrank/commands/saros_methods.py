@@ -157,7 +157,7 @@ METHODS: dict[str, Trained | Counted] = {
         "BPR against items never shown, users described by what they preferred",
         BPRModule,
         {**FEEDBACK, "feedback": "preferred", "dim": 1024, "pairs": "unobserved", "users": "each", "offset_mu": 0.01},
-        tuple({"eta": 0.05, "mu": mu, "epochs": 20} for mu in (0.002,)),
+        ({"eta": 0.03, "mu": 0.002, "epochs": 30},),
         choose_by="catalogue",
         pair_loss=False,
     ),

@@ -14,6 +14,7 @@ _NAMES: dict[str, str] = {
     "plot_order": "torchrank.plots.attributes",
     "plot_rank_intervals": "torchrank.plots.attributes",
     "plot_scores": "torchrank.plots.attributes",
+    "plot_loss_by_time": "torchrank.plots.loss_by_time",
     "plot_transitions": "torchrank.plots.chain",
 }
 __all__ = sorted(_NAMES)

@@ -1,0 +1,158 @@
+"""``torchrank reproduce saros``: SAROS and its rivals on one log, beside the published numbers."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from torchrank.commands.saros_hypothesis import hypothesis_markdown, run_hypothesis
+from torchrank.commands.saros_methods import METHODS, Trained
+from torchrank.commands.saros_report import KEYS, find_dataset, markdown
+from torchrank.commands.saros_runs import Parts, Run, choose_all, compare, loss_by_time, run_method, summarise, warm_up
+from torchrank.data.files import whole_file
+from torchrank.data.reading import read_log
+from torchrank.errors import TorchRankError, check_option
+
+#: seconds of training at which the loss is compared, and where the figure's curves are measured between them
+MARKS = (0.1, 0.3, 1.0, 3.0, 10.0)
+TIMED = ("saros", "bpr", "bpr_batch")
+
+
+def reproduce_saros(
+    *,
+    log: str,
+    positive_at: float,
+    out: str,
+    user: str = "user",
+    item: str = "item",
+    feedback: str = "feedback",
+    time: str = "time",
+    duplicates: str = "keep",
+    seeds: int = 1,
+    methods: list[str] = [],  # noqa: B006 - read only; the command line reads the default off the signature
+    curve_seconds: float = 10.0,
+    hypothesis: bool = False,
+) -> None:
+    """Train SAROS and its rivals on the published split of a log and write how well they rank.
+
+    Args:
+        log: Parquet (a file or folder), CSV, TSV, or MovieLens' own files.
+        positive_at: an item is preferred where its feedback is at least this.
+        out: folder for results.json, results.md and loss_by_time.png.
+        user: column of user ids.
+        item: column of item ids.
+        feedback: column of numbers.
+        time: column of numbers, dates or moments.
+        duplicates: what becomes of a user's further rows of one item: keep, last or error.
+        seeds: trainings of each method, with seeds 0, 1, …; means and deviations are reported.
+        methods: train these only; may be repeated; all by default.
+        curve_seconds: seconds that SAROS, BPR and batch BPR each train for the loss after equal time; 0 leaves it out.
+        hypothesis: instead, test whether the order in time matters: every block rule and threshold, in time order and
+            shuffled, into hypothesis.json and hypothesis.md.
+    """
+    if seeds < 1 or not 0 <= curve_seconds < float("inf"):
+        raise TorchRankError(f"seeds={seeds} must be at least 1, curve_seconds={curve_seconds} at least 0")
+    for name in methods:
+        check_option("methods", name, METHODS)
+    target = Path(out)
+    if target.exists() and not target.is_dir():
+        raise TorchRankError(f"out={out!r} is a file; give a folder")
+    names = {"user": user, "item": item, "feedback": feedback, "time": time}
+    parts = Parts.of(read_log(log, positive_at=positive_at, duplicates=duplicates, **names))
+    console = Console()
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True)) as progress:
+        if hypothesis:
+            found = run_hypothesis(parts, seeds=seeds, progress=progress)
+            _write(target / "hypothesis.json", json.dumps(found, indent=2) + "\n")
+            text = hypothesis_markdown(found)
+            _write(target / "hypothesis.md", text)
+        else:
+            results, curves = _train_all(parts, methods or list(METHODS), seeds, curve_seconds, progress)
+    if hypothesis:
+        console.print(text, soft_wrap=True, markup=False)
+        return
+    _write(target / "results.json", json.dumps(results, indent=2) + "\n")
+    _write(target / "results.md", markdown(results))
+    _print(console, results)
+    written = ["results.json", "results.md"]
+    if curves:
+        from torchrank.plots.files import save_figure  # matplotlib, an extra
+        from torchrank.plots.loss_by_time import plot_loss_by_time
+
+        lines = {name: (np.array(each["seconds"]), np.array(each["train"])) for name, each in curves.items()}
+        save_figure(plot_loss_by_time(lines), target / "loss_by_time.png")
+        written.append("loss_by_time.png")
+    console.print(f"{', '.join(written)} are in {target}", soft_wrap=True)
+
+
+def _write(path: Path, text: str) -> None:
+    with whole_file(path) as place:
+        place.write_text(text)
+
+
+def _train_all(
+    parts: Parts, names: Sequence[str], seeds: int, curve_seconds: float, progress: Progress
+) -> tuple[dict[str, Any], dict[str, dict[str, list[float]]]]:
+    bar = progress.add_task("compiling", total=len(names))
+    warm_up(names)
+    progress.update(bar, description="choosing settings")
+    chosen = choose_all(names, parts, seed=0, done=lambda name: progress.advance(bar))
+    seeded = {name: seeds if isinstance(METHODS[name], Trained) or name == "random" else 1 for name in names}
+    bar = progress.add_task("training", total=sum(seeded.values()))
+    runs: dict[str, list[Run]] = {}
+    for name in names:
+        for seed in range(seeded[name]):
+            progress.update(bar, description=f"training {name}")
+            runs.setdefault(name, []).append(run_method(METHODS[name], parts, chosen[name], seed=seed))
+            progress.advance(bar)
+    progress.update(bar, description="training")
+    curves = {}
+    timed = [name for name in TIMED if name in names] if curve_seconds > 0 else []
+    marks = sorted({*(m for m in MARKS if m <= curve_seconds), *np.geomspace(0.05, max(curve_seconds, 0.05), 15)})
+    for name in timed:
+        method, choice = METHODS[name], chosen[name]
+        assert isinstance(method, Trained)  # noqa: S101 - for the type checker
+        assert choice is not None  # noqa: S101 - likewise
+        bar = progress.add_task(f"loss by time: {name}", total=round(curve_seconds))
+        tick = lambda seconds, bar=bar: progress.update(bar, completed=round(seconds))  # noqa: E731 - bound to its bar
+        curves[name] = loss_by_time(method, parts, choice.setting, marks=marks, seed=0, tick=tick)
+    split = {
+        "train": len(parts.train),
+        "test": len(parts.test),
+        "positive_train_percent": 100 * float(parts.train.preferred.mean()),
+        "positive_test_percent": 100 * float(parts.test.preferred.mean()),
+    }
+    shown = [mark for mark in MARKS if mark <= curve_seconds]
+    losses = {
+        part: {name: {f"{m:g}": curve[part][marks.index(m)] for m in shown} for name, curve in curves.items()}
+        for part in ("test", "train")
+    }
+    rivals = [name for name in names if isinstance(METHODS[name], Trained) and "itemrate" in names]
+    results = {
+        "split": split,
+        "dataset": find_dataset(len(parts.train), len(parts.test)),
+        "seeds": seeds,
+        "methods": {name: summarise(METHODS[name], runs[name], chosen[name]) for name in names},
+        "comparisons": {name: compare(runs[name], runs["itemrate"]) for name in rivals},
+        "losses": losses if curves else {},
+    }
+    return results, curves
+
+
+def _print(console: Console, results: dict[str, Any]) -> None:
+    table = Table(title="published protocol; catalogue by the usual one")
+    for header in ("method", *map(str.upper, KEYS), "test loss", "NDCG@10, all items", "seconds"):
+        table.add_column(header, justify="left" if header == "method" else "right")
+    for name, row in results["methods"].items():
+        loss = "" if row["test_loss"] is None else f"{row['test_loss']:.4f}"
+        catalogue = f"{row['catalogue']['ndcg@10']:.4f}"
+        table.add_row(
+            name, *(f"{row['published'][k]:.4f}" for k in KEYS), loss, catalogue, f"{row['train_seconds']:.2f}"
+        )
+    console.print(table)
