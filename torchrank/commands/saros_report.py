@@ -132,9 +132,9 @@ def _about_all(split: Mapping[str, Any], seeds: int) -> str:
     return (
         f"{split['train']:,} interactions to train on ({split['positive_train_percent']:.2f} % preferred),"
         f" {split['test']:,} to test on ({split['positive_test_percent']:.2f} %)."
-        f" {seeds} seed{'s' * (seeds > 1)}; means, ± the deviation between seeds. Settings and epochs were chosen on the"
-        " last tenth of each user's training part, then refitted on all of it. Seconds of training without compilation"
-        " and evaluation, one thread."
+        f" {seeds} seed{'s' * (seeds > 1)}; means, ± the deviation between seeds. Settings and epochs were chosen on"
+        " the last tenth of each user's training part, then refitted on all of it. Seconds of training without"
+        " compilation and evaluation, one thread."
     )
 
 
