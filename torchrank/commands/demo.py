@@ -1,9 +1,12 @@
 """``torchrank demo``: train and compare rankers of every school on data that needs no download."""
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 
+import torch
 from rich.console import Console
 
 from torchrank.errors import TorchRankError
@@ -31,11 +34,23 @@ def demo(*, out: str = "demo", seed: int = 0) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     console = Console()
     begin = time.perf_counter()
-    for title, where in SECTIONS.items():
-        console.rule(f"[bold]{title}")
-        module, _, function = where.partition(":")
-        with console.status("training …"):
-            getattr(import_module(module), function)(folder, seed, console)
+    with _one_thread():
+        for title, where in SECTIONS.items():
+            console.rule(f"[bold]{title}")
+            module, _, function = where.partition(":")
+            with console.status("training …"):
+                getattr(import_module(module), function)(folder, seed, console)
     console.rule()
     files = ", ".join(sorted(path.name for path in folder.glob("*.png")))
     console.print(f"{time.perf_counter() - begin:.0f} s; figures in {folder}: {files}")
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Run torch on one thread: on tensors this small a second one only waits, and waits for long beside a busy one."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)

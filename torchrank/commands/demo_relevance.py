@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from torch import nn
 
-from torchrank.data import make_queries
+from torchrank.data import QueryDataset, make_queries
 from torchrank.losses import (
     ApproxNDCGLoss,
     LambdaLoss,
@@ -44,7 +44,7 @@ LOSSES: dict[str, nn.Module] = {
 FEATURES = 20
 NOISE = 0.5
 EPOCHS = 10
-STREAM: dict[str, Any] = {"num_features": 50, "documents": (5, 20), "levels": 5, "margin": 0.02}
+STREAM: dict[str, Any] = {"num_features": 50, "documents": (5, 20), "levels": 5, "margin": 0.1}
 
 
 def show_relevance(out: Path, seed: int, console: Console) -> None:
@@ -57,15 +57,7 @@ def show_relevance(out: Path, seed: int, console: Console) -> None:
     """
     made = make_queries(900, num_features=FEATURES, documents=(5, 40), levels=4, noise=NOISE, seed=seed)
     train, val, test = (made.dataset.select(torch.arange(a, b)) for a, b in ((0, 200), (200, 400), (400, 900)))
-    relevance, mask = ragged_to_padded(test.relevance, test.offsets)
-
-    def measure(scores: torch.Tensor) -> tuple[float, float]:
-        padded, _ = ragged_to_padded(scores, test.offsets)
-        return (
-            float(ndcg(padded, relevance, mask, k=10).mean()),
-            float(average_precision(padded, relevance, mask).mean()),
-        )
-
+    weights = made.weights.to(test.features)
     table = Table(
         "loss (a linear scorer each)",
         "NDCG@10",
@@ -81,13 +73,15 @@ def show_relevance(out: Path, seed: int, console: Console) -> None:
         seconds = time.perf_counter() - begin
         curves[name] = np.array([row["ndcg@10"] for row in fit.history])
         with torch.no_grad():
-            value, precision = measure(fit.module.scorer(test.features))
+            value, precision = _measure(fit.module.scorer(test.features), test)
         table.add_row(name, f"{value:.4f}", f"{precision:.4f}", f"{seconds:.2f}")
     table.add_section()
-    best = measure(test.features @ made.weights.to(test.features))
-    table.add_row("best attainable (the true weights)", f"{best[0]:.4f}", f"{best[1]:.4f}", "")
+    value, precision = _measure(test.features @ weights, test)
+    table.add_row("best attainable (the true weights)", f"{value:.4f}", f"{precision:.4f}", "")
     console.print(table)
-    save_figure(plot_learning_curves(curves, best=best[0], measure="NDCG@10"), out / "relevance_learning.png")
+    best, _ = _measure(val.features @ weights, val)
+    figure = plot_learning_curves(curves, best=best, measure="NDCG@10 of the validation part")
+    save_figure(figure, out / "relevance_learning.png")
 
     stream = make_queries(300, **STREAM, seed=seed)
     lists, order = stream.dataset, torch.arange(300).repeat(4)
@@ -99,3 +93,13 @@ def show_relevance(out: Path, seed: int, console: Console) -> None:
     lines = ", ".join(f"{name} {runs[name][-1]:.2f} ≤ {bounds[name]:.0f}" for name in runs)
     console.print(f"perceptron, Σ (1 − NDCG) over {len(order)} rounds and its bound: {lines}", highlight=False)
     save_figure(plot_cumulative_loss(runs, bounds), out / "relevance_perceptron.png")
+
+
+def _measure(scores: torch.Tensor, lists: QueryDataset) -> tuple[float, float]:
+    """NDCG@10 and MAP of one score a document."""
+    padded, mask = ragged_to_padded(scores, lists.offsets)
+    relevance, _ = ragged_to_padded(lists.relevance, lists.offsets)
+    return (
+        float(ndcg(padded, relevance, mask, k=10).mean()),
+        float(average_precision(padded, relevance, mask).mean()),
+    )

@@ -88,10 +88,13 @@ class PerceptronModule(pl.LightningModule):
         for name in ("cumulative_loss", "comparator_loss", "squared_steps", "radius"):
             self.register_buffer(name, torch.zeros((), dtype=torch.float64))
 
+        self.register_buffer("_u", torch.tensor(self.comparator or [], dtype=torch.float64), persistent=False)
+
     cumulative_loss: Tensor
     comparator_loss: Tensor
     squared_steps: Tensor
     radius: Tensor
+    _u: Tensor
 
     def forward(self, features: Tensor, mask: Tensor | None = None) -> Tensor:
         """Score the documents of lists: ``(B, L, d)`` and ``(B, L)`` to ``(B, L)``."""
@@ -119,7 +122,7 @@ class PerceptronModule(pl.LightningModule):
         self.squared_steps += direction.square().sum()
         self.radius.copy_(torch.maximum(self.radius, x.square().sum(-1).amax().sqrt()))
         if self.comparator is not None:
-            u = torch.tensor(self.comparator, dtype=x.dtype, device=x.device)
+            u = self._u.to(x.dtype)
             self.comparator_loss += (share * (found.charged * hinges(x @ u, plan, margin=self.margin)).sum(-1)).sum()
         self.log("cumulative_loss", self.cumulative_loss, prog_bar=True, batch_size=len(share))
         bound = self.bound()
