@@ -42,6 +42,12 @@ def test_without_validation_the_last_epoch_is_kept_and_seeds_repeat():
     assert torch.equal(first, second)
 
 
+def test_a_loss_may_be_used_again():
+    loss = SLAMLoss()
+    for _ in range(2):  # warnings are errors: Lightning warns of modules in evaluation mode
+        fit_lists(TRAIN, LinearScorer(6), loss, epochs=1)
+
+
 @pytest.mark.parametrize("val", [None, VAL])
 def test_the_average_of_the_weights_is_what_a_plain_loop_gives(val):
     fit = fit_lists(TRAIN, LinearScorer(6), SLAMLoss(), val=val, epochs=3, average=0.8, l2=0.1, seed=2, batch_size=16)

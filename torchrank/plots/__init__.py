@@ -10,6 +10,7 @@ _NAMES: dict[str, str] = {
     "plot_fold_accuracy": "torchrank.plots.chain",
     "plot_generalization": "torchrank.plots.generalization",
     "plot_learning_curves": "torchrank.plots.learning",
+    "plot_measures": "torchrank.plots.comparison",
     "plot_projections": "torchrank.plots.attributes",
     "plot_order": "torchrank.plots.attributes",
     "plot_rank_intervals": "torchrank.plots.attributes",

@@ -142,7 +142,8 @@ def fit_lists(
         raise TorchRankError(f"epochs={epochs} must be at least 1")
     if average is not None and not 0 <= average < 1:
         raise TorchRankError(f"average={average} must lie in [0, 1); None keeps the last weights")
-    module = ListwiseModule(scorer, loss, metrics=metrics, optimizer=optimizer, l2=l2)
+    # an earlier fit may have left the scorer or the loss in evaluation mode
+    module = ListwiseModule(scorer, loss, metrics=metrics, optimizer=optimizer, l2=l2).train()
     keep = _KeepBest(monitor)
     with silence():
         callbacks: list[pl.Callback] = [] if average is None else [_Average(average)]
