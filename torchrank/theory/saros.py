@@ -33,7 +33,7 @@ def saros_convergence_bound(
     Assumptions: L is β-smooth; ‖∇ℓ‖ ≤ γ for every pair; E‖∇L̂_u − ∇L‖² ≤ σ² over users drawn at random; the mean of a
     user's block gradients is unbiased for ∇L̂_u with error at most 3γ²/|B_u| (Lemma 1: items in random order, rules
     ``"run"``, ``"single"`` and ``"eager"``; ``"positive"`` escapes it, see :func:`block_variance_ratio`); gradients
-    inside a user are taken as at its start. A product U·V of learned factors is not convex; items' vectors for fixed users are.
+    inside a user are taken as at its start. A product U·V of learned factors is not convex; U fixed, V's loss is.
 
     Args:
         distance: Δ, in units of the weights.

@@ -38,6 +38,7 @@ _NAMES: dict[str, str] = {
     "perceptron_pass": "torchrank.training.online",
     "rank_intervals": "torchrank.training.curve_analysis",
     "recommend": "torchrank.training.recommendation",
+    "synthetic_interactions": "torchrank.training.synthetic_data",
     "synthetic_objects": "torchrank.training.table_data",
     "synthetic_queries": "torchrank.training.synthetic_data",
     "synthetic_sequences": "torchrank.training.synthetic_data",

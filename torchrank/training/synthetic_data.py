@@ -1,7 +1,8 @@
-"""Synthetic queries and sequences as DataModules, so that a config runs before there is data."""
+"""Synthetic queries, sequences and logs as DataModules, so that a config runs before there is data."""
 
-from torchrank.data import make_queries, make_sequences
+from torchrank.data import make_interactions, make_queries, make_sequences
 from torchrank.errors import TorchRankError
+from torchrank.training.interaction_data import InteractionDataModule
 from torchrank.training.query_data import QueryDataModule
 from torchrank.training.sequence_data import SequenceDataModule
 
@@ -131,3 +132,37 @@ def synthetic_sequences(
     return SequenceDataModule(
         train=train, val=val, test=test, predict=test, batch_size=batch_size, max_padding=max_padding, seed=seed
     )
+
+
+def synthetic_interactions(
+    *,
+    num_users: int = 2000,
+    num_items: int = 800,
+    num_interactions: int = 100_000,
+    train: float = 0.8,
+    validation: float = 0.1,
+    steps_per_epoch: int = 20,
+    seed: int = 0,
+) -> InteractionDataModule:
+    """Make a log with known preferences, as :func:`torchrank.data.make_interactions` does, and split it in time.
+
+    Args:
+        num_users: users.
+        num_items: items.
+        num_interactions: rows.
+        train: share of each user's interactions that is not test.
+        validation: share of each user's training interactions, the last of them, that validates.
+        steps_per_epoch: steps an epoch is cut into.
+        seed: of the log.
+
+    Returns:
+        the DataModule.
+
+    Example:
+        >>> data = synthetic_interactions(num_users=50, num_items=80, num_interactions=1000)
+        >>> data.setup("fit")
+        >>> len(data.train_log) + len(data.val_log) + len(data.test_log)
+        1000
+    """
+    log, _ = make_interactions(num_users=num_users, num_items=num_items, num_interactions=num_interactions, seed=seed)
+    return InteractionDataModule(log, train=train, validation=validation, steps_per_epoch=steps_per_epoch)
