@@ -147,8 +147,9 @@ def _train_all(
 
 def _print(console: Console, results: dict[str, Any]) -> None:
     table = Table(title="published protocol; catalogue by the usual one")
-    for header in ("method", *map(str.upper, KEYS), "test loss", "NDCG@10, all items", "seconds"):
-        table.add_column(header, justify="left" if header == "method" else "right")
+    table.add_column("method", min_width=max(map(len, results["methods"])))
+    for header in (*map(str.upper, KEYS), "test loss", "NDCG@10, all items", "seconds"):
+        table.add_column(header, justify="right")
     for name, row in results["methods"].items():
         loss = "" if row["test_loss"] is None else f"{row['test_loss']:.4f}"
         catalogue = f"{row['catalogue']['ndcg@10']:.4f}"

@@ -1,5 +1,6 @@
 """What ``torchrank reproduce saros`` trains: methods, their settings, and how a setting is chosen."""
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -231,7 +232,9 @@ def _try(
 
 
 def _measure(module: Any, choose_by: str, fit: InteractionLog, val: InteractionLog, lists: ShownLists) -> float:
-    """Return what is to be made small."""
+    """Return what is to be made small; infinity for a setting that has diverged."""
+    if not all(bool(parameter.isfinite().all()) for parameter in module.scorer.parameters()):
+        return math.inf
     if choose_by == "loss":
         return evaluate_loss(module.scorer, lists)
     if choose_by == "published":

@@ -1,0 +1,115 @@
+"""``torchrank reproduce saros``: the results' keys, the report, the figure, and errors that name the fix."""
+
+import json
+
+import polars as pl
+import pytest
+
+from torchrank import cli
+from torchrank.commands.saros_methods import METHODS, RandomOrder, Trained, choose
+from torchrank.commands.saros_report import find_dataset, published_values
+from torchrank.commands.saros_runs import Parts
+from torchrank.data import make_interactions
+
+LOG, _ = make_interactions(num_users=60, num_items=80, num_interactions=2000, seed=1)
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory):
+    path = tmp_path_factory.mktemp("log") / "log.parquet"
+    frame = {"who": LOG.users, "what": LOG.items, "liked": LOG.preferred.astype(int), "at": range(len(LOG))}
+    pl.DataFrame(frame).write_parquet(path)
+    return str(path)
+
+
+def run(file, out, *words):
+    columns = ["--user", "who", "--item", "what", "--feedback", "liked", "--time", "at", "--positive-at", "1"]
+    cli.main(["reproduce", "saros", "--log", file, *columns, "--out", str(out), *words])
+
+
+def test_results_report_and_figure(file, tmp_path, capsys):
+    chosen = ["saros", "bpr", "bpr_batch", "saros_best", "mf", "mostpop", "itemrate", "random"]
+    words = [word for name in chosen for word in ("--methods", name)]
+    run(file, tmp_path, "--seeds", "2", "--curve-seconds", "0.1", *words)
+    results = json.loads((tmp_path / "results.json").read_text())
+    assert results["split"]["train"] + results["split"]["test"] == len(LOG)
+    assert list(results["methods"]) == chosen
+    keys = {"map@5", "map@10", "ndcg@5", "ndcg@10"}
+    for name, row in results["methods"].items():
+        assert set(row["published"]) == set(row["published_std"]) == keys
+        assert set(row["standard"]) == keys | {"auc"}
+        assert set(row["catalogue"]) == {"ndcg@10", "recall@10"}
+        assert (row["test_loss"] is None) == (name in {"mf", "mostpop", "itemrate", "random"})
+        assert row["train_seconds"] >= 0
+        assert (max(row["published_std"].values()) == 0) == (name in {"mostpop", "itemrate"})
+    assert set(results["comparisons"]) == {"saros", "bpr", "bpr_batch", "saros_best", "mf"}
+    for cells in results["comparisons"].values():
+        assert all(cell["low"] <= cell["difference"] <= cell["high"] for cell in cells.values())
+    assert set(results["losses"]["test"]) == {"saros", "bpr", "bpr_batch"}
+    assert set(results["losses"]["train"]["saros"]) == {"0.1"}
+    text = (tmp_path / "results.md").read_text()
+    assert f"{results['methods']['saros_best']['published']['map@5']:.4f} ±" in text
+    assert "printed" not in text  # not the published split
+    assert (tmp_path / "loss_by_time.png").read_bytes().startswith(b"\x89PNG")
+    assert "saros_best" in capsys.readouterr().out
+
+
+def test_every_method_can_be_made_and_chosen():
+    parts = Parts.of(LOG)
+    assert {"saros", "saros_discard", "saros_truncate", "saros_time_best", "saros_best", "bpr", "bpr_best"} < set(
+        METHODS
+    )
+    assert {"bpr_batch", "mf", "mostpop", "itemrate", "random"} < set(METHODS)
+    for name, method in METHODS.items():
+        if isinstance(method, Trained):
+            for setting in method.settings:
+                method.make(0, setting)
+        else:
+            assert method.make(parts.train, 0) is not None, name
+    choice = choose(METHODS["saros"], parts.fit, parts.val, seed=0)
+    assert 1 <= choice.epochs <= METHODS["saros"].epochs
+
+
+def test_the_hypothesis_has_a_row_for_every_rule_and_limit(file, tmp_path, monkeypatch):
+    monkeypatch.setattr("torchrank.commands.saros_hypothesis.RULES", ("run",))
+    run(file, tmp_path, "--hypothesis", "--seeds", "2")
+    rows = json.loads((tmp_path / "hypothesis.json").read_text())
+    assert [(row["rule"], row["limits"]) for row in rows] == [("run", k) for k in ("none", "discard", "truncate")]
+    for row in rows:
+        change = row["shuffled"]["mean"]["map@10"] - row["time"]["mean"]["map@10"]
+        assert row["difference"]["mean"]["map@10"] == pytest.approx(change)
+    assert (tmp_path / "hypothesis.md").read_text().count("\n") == 5
+
+
+def test_the_published_split_is_known_by_its_sizes():
+    assert find_dataset(797_758, 202_451) == "ML-1M"
+    assert find_dataset(1, 2) is None
+    assert published_values("ML-1M", "bpr")["test_loss"] == 0.645
+    assert published_values("ML-1M", "itemrate") == published_values(None, "saros") == {}
+
+
+def test_a_random_order_is_the_same_each_time():
+    import torch
+
+    users, items = torch.arange(500).repeat_interleave(200), torch.arange(200).repeat(500)
+    one, again, other = RandomOrder(0)(users, items), RandomOrder(0)(users, items), RandomOrder(1)(users, items)
+    assert torch.equal(one, again)
+    assert abs(float(torch.corrcoef(torch.stack([one, other]))[0, 1])) < 0.02
+    assert abs(float(one.mean()) / 2**24 - 0.5) < 0.01
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--seeds", "0"], "seeds=0"),
+        (["--methods", "sarso"], "did you mean 'saros'"),
+        (["--curve-seconds", "-1"], "curve"),
+    ],
+)
+def test_bad_options(file, tmp_path, words, told):
+    with pytest.raises(SystemExit, match=told):
+        run(file, tmp_path / "out", *words)
+    assert not (tmp_path / "out").exists()
+    (tmp_path / "taken").write_text("")
+    with pytest.raises(SystemExit, match="is a file"):
+        run(file, tmp_path / "taken")
