@@ -11,6 +11,8 @@ from torchrank.training.spec import build
 
 #: the key under which every torchrank LightningModule keeps its description in a checkpoint
 SPEC_KEY = "torchrank"
+#: the key of the state of the random numbers
+RANDOM_KEY = "torchrank_random"
 
 
 def load(path: str | Path, *, map_location: str | torch.device = "cpu", trust: Sequence[str] = ()) -> torch.nn.Module:
@@ -61,3 +63,16 @@ def read_checkpoint(path: str | Path, *, map_location: str | torch.device = "cpu
         raise DataError(f"there is no checkpoint {path}") from None
     except Exception as error:
         raise DataError(f"{path} is not a checkpoint that loads safely: {str(error).splitlines()[0]}") from error
+
+
+def random_state(device: torch.device) -> dict[str, torch.Tensor]:
+    """Return the state of torch's random numbers on the CPU and, where it is another, on a CUDA device."""
+    state = {"cpu": torch.get_rng_state()}
+    return {**state, "cuda": torch.cuda.get_rng_state(device)} if device.type == "cuda" else state
+
+
+def set_random_state(state: dict[str, torch.Tensor], device: torch.device) -> None:
+    """Set what :func:`random_state` returned."""
+    torch.set_rng_state(state["cpu"].cpu())
+    if device.type == "cuda" and "cuda" in state:
+        torch.cuda.set_rng_state(state["cuda"].cpu(), device)

@@ -12,7 +12,7 @@ from torchmetrics import Metric, MetricCollection
 
 from torchrank.errors import ShapeError, TorchRankError, check_option
 from torchrank.metrics import NDCG, MeanAveragePrecision
-from torchrank.training.checkpoint import SPEC_KEY
+from torchrank.training.checkpoint import RANDOM_KEY, SPEC_KEY, random_state, set_random_state
 from torchrank.training.spec import describe
 from torchrank.types import ListBatch
 
@@ -91,6 +91,7 @@ class ListwiseModule(pl.LightningModule):
         self.max_norm = max_norm
         self.val_metrics = collect_metrics(self.metrics, "val_")
         self.test_metrics = collect_metrics(self.metrics, "test_")
+        self._random: dict[str, Tensor] | None = None
 
     def forward(self, features: Tensor, mask: Tensor | None = None) -> Tensor:
         """Score the documents of lists: ``(B, L, d)`` and ``(B, L)`` to ``(B, L)``."""
@@ -147,6 +148,17 @@ class ListwiseModule(pl.LightningModule):
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Store class paths and plain arguments, from which :func:`torchrank.load` rebuilds the module."""
         checkpoint[SPEC_KEY] = describe(self)
+        checkpoint[RANDOM_KEY] = random_state(self.device)
+
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Keep the state of the random numbers until training goes on."""
+        self._random = checkpoint.get(RANDOM_KEY)
+
+    def on_train_start(self) -> None:
+        """Go on with the random numbers of a resumed run, so that dropout draws what it would have drawn."""
+        if self._random is not None and self.trainer.world_size == 1:
+            set_random_state(self._random, self.device)
+        self._random = None
 
 
 def default_metrics() -> dict[str, Metric]:
