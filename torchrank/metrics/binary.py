@@ -6,7 +6,7 @@ from torch import Tensor
 from torchrank.errors import check_option
 from torchrank.metrics._lists import Lists, Measured, per_list
 from torchrank.metrics._ties import expected_hits, tie_groups
-from torchrank.ops.checks import check_cutoff
+from torchrank.ops.checks import check_cutoff, values_can_be_read
 
 NORMALIZERS = ("relevant", "cutoff", "hits")
 
@@ -134,17 +134,15 @@ def average_precision(
 
     def measure(lists: Lists) -> Measured:
         depth = lists.cut(k)
-        hits = lists.hits()
-        relevant = hits.sum(-1)
+        total, relevant, within = _precision_totals(lists, depth)
         if normalize == "hits" and lists.mean:
             return _mean_over_hits(lists, depth), relevant > 0
-        total = _precision_sums(lists, hits)[..., :depth] @ _inverse_ranks(depth, hits)
         if normalize == "relevant":
             divisor = relevant
         elif normalize == "cutoff":
             divisor = relevant.clamp(max=depth)
         else:
-            divisor = hits[..., :depth].sum(-1).clamp(min=1)
+            divisor = within.clamp(min=1)
         return total / divisor, relevant > 0
 
     return per_list(measure, scores, relevance, mask, ties=ties, empty=empty)
@@ -152,6 +150,20 @@ def average_precision(
 
 def _inverse_ranks(depth: int, like: Tensor) -> Tensor:
     return 1 / torch.arange(1, depth + 1, dtype=like.dtype, device=like.device)
+
+
+def _precision_totals(lists: Lists, depth: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Three ``(N,)``: precisions summed over the relevant documents of the first ranks, all of these, those there."""
+    if values_can_be_read(lists.keys) and not lists.mean:
+        from torchrank.ops.rank_keys import sum_precisions  # loads numba, which a user of a GPU can do without
+
+        total, relevant, within = lists.relevance.new_empty((3, len(lists.keys)))
+        inverse = _inverse_ranks(depth, total)
+        sum_precisions(lists.keys.numpy(), inverse.numpy(), total.numpy(), relevant.numpy(), within.numpy())
+        return total, relevant, within
+    hits = lists.hits()
+    total = _precision_sums(lists, hits)[..., :depth] @ _inverse_ranks(depth, hits)
+    return total, hits.sum(-1), hits[..., :depth].sum(-1)
 
 
 def _precision_sums(lists: Lists, hits: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""The compiled loop that lays out sort keys on a CPU: one pass over memory where tensor operations take nine."""
+"""Compiled loops that write and read sort keys on a CPU: one pass over memory where tensor operations take many."""
 
 from typing import Any
 
@@ -32,3 +32,31 @@ def pack_keys(
                 code = _REST
             flag = grades is not None and grades[row, place] > 0
             keys[row, place] = (np.int64(code) << 32) | np.int64(2 * place + flag)
+
+
+@numba.njit(cache=True, nogil=True)
+def sum_precisions(
+    keys: NDArray[np.int64], inverse: NDArray[Any], sums: NDArray[Any], hits: NDArray[Any], within: NDArray[Any]
+) -> None:
+    """Add up the precisions at the flagged ranks of each list.
+
+    Args:
+        keys: ``(N, L)`` ranked keys.
+        inverse: ``(depth,)`` 1 / rank of the ranks that count.
+        sums: ``(N,)``, written: the sum over the flagged ranks that count.
+        hits: ``(N,)``, written: the flagged ranks.
+        within: ``(N,)``, written: the flagged ranks that count.
+    """
+    depth = inverse.shape[0]
+    for row in range(keys.shape[0]):
+        found = 0
+        total = 0.0
+        for rank in range(depth):
+            flag = keys[row, rank] & 1
+            found += flag
+            total += (flag * found) * np.float64(inverse[rank])
+        within[row] = found
+        for rank in range(depth, keys.shape[1]):
+            found += keys[row, rank] & 1
+        sums[row] = total
+        hits[row] = found
