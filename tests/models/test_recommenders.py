@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from torchrank.errors import DataError, ShapeError, TorchRankError
-from torchrank.models import EASE, Factorization, FeedbackFactorization, ItemRate, MostPop
+from torchrank.models import EASE, Factorization, FeedbackFactorization, ItemRate, MostPop, Prod2Vec
 from torchrank.ops.rates import smoothed_log_odds, smoothed_rate
 
 USERS, ITEMS = 7, 11
@@ -42,6 +42,13 @@ def ease():
     return EASE.from_log_arrays(users[preferred], items[preferred], num_users=USERS, num_items=ITEMS, l2=2.0)
 
 
+def prod2vec(**options):
+    users, items, preferred = log_arrays()
+    rows = np.argsort(users[preferred], kind="stable")
+    sizes = {"num_users": USERS, "num_items": ITEMS, "dim": 4, "epochs": 3}
+    return Prod2Vec.from_log_arrays(users[preferred][rows], items[preferred][rows], **sizes, **options)
+
+
 MODELS = {
     "factorization": factorization,
     "feedback": feedback,
@@ -49,6 +56,8 @@ MODELS = {
     "mostpop": lambda: MostPop.from_counts(counts()[0], num_users=USERS),
     "itemrate": lambda: ItemRate.from_counts(*counts(), num_users=USERS),
     "ease": ease,
+    "prod2vec": prod2vec,
+    "prod2vec_dot": lambda: prod2vec(similarity="dot"),
 }
 
 
@@ -110,7 +119,7 @@ def test_weights_come_back(model):
     file.seek(0)
     extra = {
         k: getattr(model, k)
-        for k in ("dim", "item_bias", "num_feedbacks", "kinds", "num_positives", "strength", "l2")
+        for k in ("dim", "item_bias", "num_feedbacks", "kinds", "num_positives", "strength", "l2", "similarity")
         if hasattr(model, k)
     }
     again = type(model)(num_users=USERS, num_items=ITEMS, **extra)

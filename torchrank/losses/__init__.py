@@ -2,6 +2,7 @@
 
 from torchrank.losses.approx_ndcg import ApproxNDCGLoss, approx_ndcg_loss
 from torchrank.losses.bpr import BPRLoss, bpr_loss
+from torchrank.losses.bpr_max import BPRMaxLoss, bpr_max_loss
 from torchrank.losses.lambda_loss import LambdaLoss, lambda_loss
 from torchrank.losses.listmle import ListMLELoss, listmle_loss
 from torchrank.losses.pairwise import (
@@ -17,6 +18,7 @@ from torchrank.losses.pointwise import (
     pointwise_squared_loss,
 )
 from torchrank.losses.projection import ProjectionLoss, projection_loss
+from torchrank.losses.sampled_softmax import SampledSoftmaxLoss, sampled_softmax_loss
 from torchrank.losses.slam import SLAMLoss, slam_loss, slam_weights
 from torchrank.losses.softmax import SoftmaxLoss, softmax_loss
 from torchrank.losses.structured import (
@@ -28,11 +30,13 @@ from torchrank.losses.structured import (
     structured_perceptron_loss,
 )
 from torchrank.losses.structured_ndcg import StructuredNDCGLoss, structured_ndcg_loss
+from torchrank.losses.top1 import TOP1Loss, TOP1MaxLoss, top1_loss, top1_max_loss
 
 # one name a line, sorted
 __all__ = [
     "ApproxNDCGLoss",
     "BPRLoss",
+    "BPRMaxLoss",
     "CRFLoss",
     "LambdaLoss",
     "ListMLELoss",
@@ -42,12 +46,16 @@ __all__ = [
     "PointwiseSquaredLoss",
     "ProjectionLoss",
     "SLAMLoss",
+    "SampledSoftmaxLoss",
     "SoftmaxLoss",
     "StructuredHingeLoss",
     "StructuredNDCGLoss",
     "StructuredPerceptronLoss",
+    "TOP1Loss",
+    "TOP1MaxLoss",
     "approx_ndcg_loss",
     "bpr_loss",
+    "bpr_max_loss",
     "crf_loss",
     "lambda_loss",
     "listmle_loss",
@@ -56,10 +64,13 @@ __all__ = [
     "pointwise_logistic_loss",
     "pointwise_squared_loss",
     "projection_loss",
+    "sampled_softmax_loss",
     "slam_loss",
     "slam_weights",
     "softmax_loss",
     "structured_hinge_loss",
     "structured_ndcg_loss",
     "structured_perceptron_loss",
+    "top1_loss",
+    "top1_max_loss",
 ]

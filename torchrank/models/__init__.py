@@ -13,6 +13,7 @@ _NAMES: dict[str, str] = {
     "LinearScorer": "torchrank.models.scorers",
     "MLPScorer": "torchrank.models.scorers",
     "MostPop": "torchrank.models.popularity",
+    "Prod2Vec": "torchrank.models.prod2vec",
     "RankingCurve": "torchrank.models.curve",
 }
 __all__ = sorted(_NAMES)
