@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from torchrank.errors import DataError, ShapeError, TorchRankError
-from torchrank.models import EASE, Factorization, FeedbackFactorization, ItemRate, MostPop, Prod2Vec
+from torchrank.models import EASE, Factorization, FeedbackFactorization, GRU4Rec, ItemRate, MostPop, Prod2Vec
 from torchrank.ops.rates import smoothed_log_odds, smoothed_rate
 
 USERS, ITEMS = 7, 11
@@ -49,6 +49,14 @@ def prod2vec(**options):
     return Prod2Vec.from_log_arrays(users[preferred][rows], items[preferred][rows], **sizes, **options)
 
 
+def gru4rec(**options):
+    users, items, preferred = log_arrays()
+    rows = np.argsort(users[preferred], kind="stable")
+    torch.manual_seed(0)
+    sizes = {"num_users": USERS, "num_items": ITEMS, "dim": 4}
+    return GRU4Rec.from_log_arrays(users[preferred][rows], items[preferred][rows], **sizes, **options)
+
+
 MODELS = {
     "factorization": factorization,
     "feedback": feedback,
@@ -56,6 +64,8 @@ MODELS = {
     "mostpop": lambda: MostPop.from_counts(counts()[0], num_users=USERS),
     "itemrate": lambda: ItemRate.from_counts(*counts(), num_users=USERS),
     "ease": ease,
+    "gru4rec": gru4rec,
+    "gru4rec_bias": lambda: gru4rec(layers=2, item_bias=True),
     "prod2vec": prod2vec,
     "prod2vec_dot": lambda: prod2vec(similarity="dot"),
 }
@@ -119,7 +129,17 @@ def test_weights_come_back(model):
     file.seek(0)
     extra = {
         k: getattr(model, k)
-        for k in ("dim", "item_bias", "num_feedbacks", "kinds", "num_positives", "strength", "l2", "similarity")
+        for k in (
+            "dim",
+            "item_bias",
+            "num_feedbacks",
+            "kinds",
+            "num_positives",
+            "strength",
+            "l2",
+            "similarity",
+            "layers",
+        )
         if hasattr(model, k)
     }
     again = type(model)(num_users=USERS, num_items=ITEMS, **extra)

@@ -8,6 +8,7 @@ _NAMES: dict[str, str] = {
     "EASE": "torchrank.models.ease",
     "Factorization": "torchrank.models.factorization",
     "FeedbackFactorization": "torchrank.models.feedback",
+    "GRU4Rec": "torchrank.models.gru4rec",
     "ItemRate": "torchrank.models.popularity",
     "LinearChain": "torchrank.models.chain",
     "LinearScorer": "torchrank.models.scorers",

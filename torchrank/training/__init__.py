@@ -7,6 +7,7 @@ _NAMES: dict[str, str] = {
     "BPRModule": "torchrank.training.bpr",
     "ChainModule": "torchrank.training.chain",
     "CurveModule": "torchrank.training.curve",
+    "GRU4RecModule": "torchrank.training.gru4rec",
     "InteractionDataModule": "torchrank.training.interaction_data",
     "ListFit": "torchrank.training.list_fitting",
     "ListScores": "torchrank.training.listwise",

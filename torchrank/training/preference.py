@@ -62,10 +62,7 @@ def prepare(module: Any, *, compiled: bool) -> InteractionLog:
         DataError: there is no log, or the scorer was made for another.
         TorchRankError: several processes, or a scorer that the engine or μ does not go with.
     """
-    if module.trainer.world_size > 1:
-        raise TorchRankError(
-            f"preferences are learned in 1 process, not in {module.trainer.world_size}; use Trainer(devices=1)"
-        )
+    check_one_process(module.trainer)
     log = training_log(module.trainer)
     if module.scorer is None:
         options = {name: getattr(module, name) for name in ("dim", "init", "item_bias", "feedback", "seed")}
@@ -79,6 +76,18 @@ def prepare(module: Any, *, compiled: bool) -> InteractionLog:
             " what users and items are described by; define it, or set mu=0"
         )
     return log
+
+
+def check_one_process(trainer: pl.Trainer) -> None:
+    """Refuse a trainer of several processes.
+
+    Raises:
+        TorchRankError: it has more than one.
+    """
+    if trainer.world_size > 1:
+        raise TorchRankError(
+            f"preferences are learned in 1 process, not in {trainer.world_size}; use Trainer(devices=1)"
+        )
 
 
 def training_log(trainer: pl.Trainer) -> InteractionLog:
