@@ -3,6 +3,7 @@
 from torchrank.losses.approx_ndcg import ApproxNDCGLoss, approx_ndcg_loss
 from torchrank.losses.bpr import BPRLoss, bpr_loss
 from torchrank.losses.bpr_max import BPRMaxLoss, bpr_max_loss
+from torchrank.losses.in_batch_softmax import InBatchSoftmaxLoss, in_batch_softmax_loss
 from torchrank.losses.lambda_loss import LambdaLoss, lambda_loss
 from torchrank.losses.listmle import ListMLELoss, listmle_loss
 from torchrank.losses.pairwise import (
@@ -38,6 +39,7 @@ __all__ = [
     "BPRLoss",
     "BPRMaxLoss",
     "CRFLoss",
+    "InBatchSoftmaxLoss",
     "LambdaLoss",
     "ListMLELoss",
     "PairwiseHingeLoss",
@@ -57,6 +59,7 @@ __all__ = [
     "bpr_loss",
     "bpr_max_loss",
     "crf_loss",
+    "in_batch_softmax_loss",
     "lambda_loss",
     "listmle_loss",
     "pairwise_hinge_loss",

@@ -52,6 +52,12 @@ def sample_log_weights(negative: Tensor, mask: Tensor | None) -> Tensor:
     return fill_padding(negative, mask, -torch.inf).log_softmax(-1)
 
 
+def reduce_rows(each: Tensor, negative: Tensor, mask: Tensor | None, weights: Tensor | None, reduction: str) -> Tensor:
+    """Reduce one value a row; a mean is over the rows with a sample."""
+    counted = torch.full(each.shape, negative.shape[-1] > 0, device=each.device) if mask is None else mask.any(-1)
+    return reduce_lists(each, counted, weights, reduction)
+
+
 class SampledLoss(nn.Module, ABC):
     """A loss of wanted items against sampled ones, reduced; the subclass says which in :meth:`each`.
 
@@ -85,6 +91,4 @@ class SampledLoss(nn.Module, ABC):
         Returns:
             a scalar, or ``(...)`` for ``reduction="none"``.
         """
-        each = self.each(positive, negative, mask)
-        counted = torch.full(each.shape, negative.shape[-1] > 0, device=each.device) if mask is None else mask.any(-1)
-        return reduce_lists(each, counted, weights, self.reduction)
+        return reduce_rows(self.each(positive, negative, mask), negative, mask, weights, self.reduction)

@@ -93,6 +93,19 @@ class Factorization(nn.Module):
         item = F.embedding(items, self.item_vectors, sparse=self.sparse)
         return user.square().sum(-1), item.square().sum(-1)
 
+    def embed_users(self, users: Tensor) -> Tensor:
+        """Return vectors whose inner products with :meth:`embed_items` are the scores: ``(B,)`` to ``(B, d)``.
+
+        With ``item_bias`` they are one longer and end in 1.
+        """
+        check_indices("user", users, self.num_users)
+        return with_one(F.embedding(users, self.user_vectors, sparse=self.sparse), self.item_offsets)
+
+    def embed_items(self, items: Tensor) -> Tensor:
+        """Return the items' vectors for :meth:`embed_users`, the offset last where there is one."""
+        check_indices("item", items, self.num_items)
+        return with_offset(items, self.item_vectors, self.item_offsets, sparse=self.sparse)
+
     def score_all(self, users: Tensor) -> Tensor:
         """Score every item for some users: ``(B,)`` to ``(B, num_items)``."""
         scores = self.user_vectors[users] @ self.item_vectors.T
@@ -140,6 +153,17 @@ STARTS = {
     "uniform": lambda rows, dim: torch.rand(rows, dim),
     "normal": lambda rows, dim: torch.randn(rows, dim) * NORMAL_START,
 }
+
+
+def with_one(users: Tensor, offsets: Tensor | None) -> Tensor:
+    """Append a 1 to vectors of users where items have offsets: ``(..., d)`` to ``(..., d)`` or ``(..., d + 1)``."""
+    return users if offsets is None else F.pad(users, (0, 1), value=1.0)
+
+
+def with_offset(items: Tensor, vectors: Tensor, offsets: Tensor | None, *, sparse: bool) -> Tensor:
+    """Look up vectors of items, each with its offset last where there are offsets: ``(...)`` to ``(..., d[ + 1])``."""
+    found = F.embedding(items, vectors, sparse=sparse)
+    return found if offsets is None else torch.cat([found, F.embedding(items, offsets, sparse=sparse)], -1)
 
 
 def check_pairs(users: Tensor, items: Tensor, num_users: int, num_items: int) -> None:

@@ -7,7 +7,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from torchrank.errors import DataError, TorchRankError, check_option
-from torchrank.models.factorization import STARTS, check_pairs
+from torchrank.models.factorization import STARTS, check_pairs, with_offset, with_one
+from torchrank.ops.checks import check_indices
 from torchrank.ops.ragged import ragged_take
 from torchrank.ops.rates import smoothed_log_odds
 from torchrank.ops.topk import top_k_of_chunks
@@ -149,6 +150,20 @@ class FeedbackFactorization(nn.Module):
             sparse=self.sparse,
         )
         return sums * starts.diff().clamp(min=1).to(sums.dtype).rsqrt()[:, None]
+
+    def embed_users(self, users: Tensor) -> Tensor:
+        """Return vectors whose inner products with :meth:`embed_items` are the scores: ``(B,)`` to ``(B, d)``.
+
+        With ``item_bias`` they are one longer and end in 1.
+        """
+        check_indices("user", users, self.num_users)
+        different, place = torch.unique(users, return_inverse=True)
+        return with_one(self.user_vectors(different)[place], self.item_offsets)
+
+    def embed_items(self, items: Tensor) -> Tensor:
+        """Return the items' vectors for :meth:`embed_users`, the offset last where there is one."""
+        check_indices("item", items, self.num_items)
+        return with_offset(items, self.item_vectors, self.item_offsets, sparse=self.sparse)
 
     def forward(self, users: Tensor, items: Tensor) -> Tensor:
         """Score pairs; on a GPU this waits for the device, since users differ in how much they were shown.

@@ -21,6 +21,7 @@ _NAMES: dict[str, str] = {
     "SequenceDataModule": "torchrank.training.sequence_data",
     "SequenceLabels": "torchrank.training.chain",
     "ShownLists": "torchrank.training.lists",
+    "SoftmaxModule": "torchrank.training.softmax",
     "StandardEvaluation": "torchrank.training.evaluation",
     "TableDataModule": "torchrank.training.table_data",
     "contributions": "torchrank.training.curve_analysis",
