@@ -27,9 +27,7 @@ def read_ids(table: Table, name: str) -> tuple[NDArray[np.int32], NDArray[Any]]:
     Raises:
         DataError: an id is null or NaN, or of a type that cannot be an id.
     """
-    column = _without_null(table, name, table.read(name))
-    if pa.types.is_floating(column.type):
-        _refuse_nan(table, name, column)
+    column = known_ids(table, name)
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     if pa.types.is_integer(column.type) and len(column):
@@ -46,6 +44,24 @@ def read_ids(table: Table, name: str) -> tuple[NDArray[np.int32], NDArray[Any]]:
         return np.empty(0, np.int32), np.empty(0, object)
     codes = np.concatenate([chunk.indices.to_numpy() for chunk in encoded.chunks]).astype(np.int32, copy=False)
     return codes, encoded.chunk(0).dictionary.to_numpy(zero_copy_only=False)
+
+
+def known_ids(table: Table, name: str) -> pa.ChunkedArray:
+    """Read a column of ids as it is.
+
+    Args:
+        table: where the column is.
+        name: the column; ids of any type.
+
+    Returns:
+        the column.
+
+    Raises:
+        DataError: an id is null or NaN.
+    """
+    column = _without_null(table, name, table.read(name))
+    _refuse_nan(table, name, column)
+    return column
 
 
 def _number_by_table(column: pa.ChunkedArray, low: int, high: int) -> tuple[NDArray[np.int32], NDArray[Any]]:
@@ -136,7 +152,7 @@ def _kind(column: pa.ChunkedArray) -> str:
 
 def _without_null(table: Table, name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
     if column.null_count:
-        row = pc.index(pc.is_null(column), True).as_py()
+        row = table.first_row + pc.index(pc.is_null(column), True).as_py()
         raise DataError(
             f"column {name!r} of {table.where} has {column.null_count} null values, the first in row {row + 1};"
             " drop or fill them"
@@ -149,4 +165,6 @@ def _refuse_nan(table: Table, name: str, column: pa.ChunkedArray) -> None:
         return
     row = pc.index(pc.is_nan(column), True).as_py()
     if row >= 0:
-        raise DataError(f"column {name!r} of {table.where} is NaN in row {row + 1}; drop or fill such rows")
+        raise DataError(
+            f"column {name!r} of {table.where} is NaN in row {table.first_row + row + 1}; drop or fill such rows"
+        )

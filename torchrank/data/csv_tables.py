@@ -39,13 +39,29 @@ def csv_table(path: str | Path, *, separator: str = ",", names: list[str] | None
 
     # one pass over all columns, since a line with too many values shows only where every column is read
     there = _collect(path, scan().select(pl.all().null_count())).columns
-    where = str(path)
+    return text_table(str(path), there, read)
+
+
+def text_table(where: str, names: list[str], read: Callable[[str], pa.ChunkedArray], *, first_row: int = 0) -> Table:
+    """Make a table whose columns of numbers and moments may come as text.
+
+    Args:
+        where: what to call it in a message.
+        names: the columns there are.
+        read: a column's name to its values.
+        first_row: rows of the source before this table's first, for messages.
+
+    Returns:
+        the table.
+    """
+    moment = "a number or a moment by ISO 8601"
     return Table(
         where,
-        there,
+        names,
         read,
-        numbers=lambda name, column: _parse(where, name, column, _numbers, "a number"),
-        moments=lambda name, column: _parse(where, name, column, _moments, "a number or a moment by ISO 8601"),
+        numbers=lambda name, column: _parse(where, name, column, _numbers, "a number", first_row),
+        moments=lambda name, column: _parse(where, name, column, _moments, moment, first_row),
+        first_row=first_row,
     )
 
 
@@ -74,13 +90,13 @@ def whole_numbers(text: pl.Series) -> pl.Series:
 
 
 def _parse(
-    where: str, name: str, column: pa.ChunkedArray, read: Callable[[pl.Series], pl.Series], what: str
+    where: str, name: str, column: pa.ChunkedArray, read: Callable[[pl.Series], pl.Series], what: str, first_row: int
 ) -> pa.ChunkedArray:
     text = pl.Series(name, column)
     values = read(text)
     if values.null_count():
         row = int(values.is_null().arg_max() or 0)
-        raise DataError(f"row {row + 1} of {where}: {name} {text[row]!r} is not {what}")
+        raise DataError(f"row {first_row + row + 1} of {where}: {name} {text[row]!r} is not {what}")
     return pa.chunked_array([values.to_arrow()])
 
 

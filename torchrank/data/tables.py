@@ -20,6 +20,7 @@ class Table(NamedTuple):
         read: a column's name to its values.
         numbers: turns a column that comes as text into numbers, where the source is text, as CSV is; None elsewhere.
         moments: the same for numbers or moments.
+        first_row: rows of the source before this table's first, for messages.
     """
 
     where: str
@@ -27,6 +28,7 @@ class Table(NamedTuple):
     read: Callable[[str], pa.ChunkedArray]
     numbers: Callable[[str, pa.ChunkedArray], pa.ChunkedArray] | None = None
     moments: Callable[[str, pa.ChunkedArray], pa.ChunkedArray] | None = None
+    first_row: int = 0
 
 
 def require_columns(table: Table, wanted: dict[str, str]) -> None:
