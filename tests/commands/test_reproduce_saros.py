@@ -6,10 +6,11 @@ import polars as pl
 import pytest
 
 from torchrank import cli
-from torchrank.commands.saros_methods import METHODS, RandomOrder, Trained, choose
-from torchrank.commands.saros_report import find_dataset, published_values
+from torchrank.commands.saros_methods import METHODS, RandomOrder, Trained, check_methods, choose, usual_methods
+from torchrank.commands.saros_report import find_dataset, markdown, published_values
 from torchrank.commands.saros_runs import Parts
 from torchrank.data import make_interactions
+from torchrank.errors import TorchRankError
 
 LOG, _ = make_interactions(num_users=60, num_items=80, num_interactions=2000, seed=1)
 
@@ -28,7 +29,7 @@ def run(file, out, *words):
 
 
 def test_results_report_and_figure(file, tmp_path, capsys):
-    chosen = ["saros", "bpr", "bpr_batch", "saros_best", "mf", "mostpop", "itemrate", "random"]
+    chosen = ["saros", "bpr", "bpr_batch", "saros_best", "mf", "prod2vec", "mostpop", "itemrate", "random"]
     words = [word for name in chosen for word in ("--methods", name)]
     run(file, tmp_path, "--seeds", "2", "--curve-seconds", "0.1", *words)
     results = json.loads((tmp_path / "results.json").read_text())
@@ -39,7 +40,7 @@ def test_results_report_and_figure(file, tmp_path, capsys):
         assert set(row["published"]) == set(row["published_std"]) == keys
         assert set(row["standard"]) == keys | {"auc"}
         assert set(row["catalogue"]) == {"ndcg@10", "recall@10"}
-        assert (row["test_loss"] is None) == (name in {"mf", "mostpop", "itemrate", "random"})
+        assert (row["test_loss"] is None) == (name in {"mf", "prod2vec", "mostpop", "itemrate", "random"})
         assert row["train_seconds"] >= 0
         assert (max(row["published_std"].values()) == 0) == (name in {"mostpop", "itemrate"})
     assert set(results["comparisons"]) == {"saros", "bpr", "bpr_batch", "saros_best", "mf"}
@@ -68,6 +69,31 @@ def test_every_method_can_be_made_and_chosen():
             assert method.make(parts.train, 0) is not None, name
     choice = choose(METHODS["saros"], parts.fit, parts.val, seed=0)
     assert 1 <= choice.epochs <= METHODS["saros"].epochs
+    choice = choose(METHODS["prod2vec"], parts.fit, parts.val, seed=0)
+    assert choice.setting in METHODS["prod2vec"].settings
+    assert choice.epochs is None
+
+
+def test_a_method_without_its_package_is_left_out_and_refused_by_name(monkeypatch):
+    assert "prod2vec" in usual_methods()
+    monkeypatch.setattr("torchrank.commands.saros_methods.find_spec", lambda name: None)
+    assert set(METHODS) - set(usual_methods()) == {"prod2vec"}
+    with pytest.raises(TorchRankError, match=r"torchrank\[words\]"):
+        check_methods(["mostpop", "prod2vec"])
+
+
+def test_the_report_prints_published_obtained_and_difference():
+    values = {**dict.fromkeys(("map@5", "map@10", "ndcg@5", "ndcg@10"), 0.8), "auc": 0.7, "recall@10": 0.1}
+    row = {"about": "", "chosen": None, "train_seconds": 1.0, "test_loss": None, "test_loss_std": None}
+    row |= {f"{protocol}{end}": values for protocol in ("published", "standard", "catalogue") for end in ("", "_std")}
+    split = {"train": 1, "test": 1, "positive_train_percent": 50.0, "positive_test_percent": 50.0}
+    results = {"split": split, "dataset": "ML-1M", "seeds": 1, "comparisons": {}, "losses": {}}
+    methods = {"gru4rec": row, "saros": {**row, "test_loss": 0.5, "test_loss_std": 0.0}, "itemrate": row}
+    text = markdown({**results, "methods": methods})
+    assert "| *printed: GRU4Rec* | *0.777* | *0.75* | *0.721* | *0.833* |  |  |" in text
+    assert "| *obtained − printed* | *+0.023* | *+0.050* | *+0.079* | *-0.033* |  |  |" in text
+    assert "*-0.108* |  |" in text  # SAROS' test loss against 0.608
+    assert text.count("obtained") == 2
 
 
 def test_the_hypothesis_has_a_row_for_every_rule_and_limit(file, tmp_path, monkeypatch):

@@ -11,12 +11,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from torchrank.commands.saros_hypothesis import hypothesis_markdown, run_hypothesis
-from torchrank.commands.saros_methods import METHODS, Trained
+from torchrank.commands.saros_methods import METHODS, Trained, check_methods, usual_methods
 from torchrank.commands.saros_report import KEYS, find_dataset, markdown
 from torchrank.commands.saros_runs import Parts, Run, choose_all, compare, loss_by_time, run_method, summarise, warm_up
 from torchrank.data.files import whole_file
 from torchrank.data.reading import read_log
-from torchrank.errors import TorchRankError, check_option
+from torchrank.errors import TorchRankError
 
 #: seconds of training at which the loss is compared, and where the figure's curves are measured between them
 MARKS = (0.1, 0.3, 1.0, 3.0, 10.0)
@@ -50,15 +50,14 @@ def reproduce_saros(
         time: column of numbers, dates or moments.
         duplicates: what becomes of a user's further rows of one item: keep, last or error.
         seeds: trainings of each method, with seeds 0, 1, …; means and deviations are reported.
-        methods: train these only; may be repeated; all by default.
+        methods: train these only; may be repeated; all whose packages are installed by default.
         curve_seconds: seconds that SAROS, BPR and batch BPR each train for the loss after equal time; 0 leaves it out.
         hypothesis: instead, test whether the order in time matters: every block rule and threshold, in time order and
             shuffled, into hypothesis.json and hypothesis.md.
     """
     if seeds < 1 or not 0 <= curve_seconds < float("inf"):
         raise TorchRankError(f"seeds={seeds} must be at least 1, curve_seconds={curve_seconds} at least 0")
-    for name in methods:
-        check_option("methods", name, METHODS)
+    check_methods(methods)
     target = Path(out)
     if target.exists() and not target.is_dir():
         raise TorchRankError(f"out={out!r} is a file; give a folder")
@@ -73,7 +72,7 @@ def reproduce_saros(
             text = hypothesis_markdown(found)
             _write(target / "hypothesis.md", text)
         else:
-            results, curves = _train_all(parts, methods or list(METHODS), seeds, curve_seconds, progress)
+            results, curves = _train_all(parts, methods or usual_methods(), seeds, curve_seconds, progress)
     if hypothesis:
         console.print(text, soft_wrap=True, markup=False)
         return
@@ -103,7 +102,7 @@ def _train_all(
     warm_up(names)
     progress.update(bar, description="choosing settings")
     chosen = choose_all(names, parts, seed=0, done=lambda name: progress.advance(bar))
-    seeded = {name: seeds if isinstance(METHODS[name], Trained) or name == "random" else 1 for name in names}
+    seeded = {name: seeds if METHODS[name].seeded else 1 for name in names}
     bar = progress.add_task("training", total=sum(seeded.values()))
     runs: dict[str, list[Run]] = {}
     for name in names:
@@ -118,7 +117,6 @@ def _train_all(
     for name in timed:
         method, choice = METHODS[name], chosen[name]
         assert isinstance(method, Trained)  # noqa: S101 - for the type checker
-        assert choice is not None  # noqa: S101 - likewise
         bar = progress.add_task(f"loss by time: {name}", total=round(curve_seconds))
         tick = lambda seconds, bar=bar: progress.update(bar, completed=round(seconds))  # noqa: E731 - bound to its bar
         curves[name] = loss_by_time(method, parts, choice.setting, marks=marks, seed=0, tick=tick)

@@ -1,18 +1,21 @@
 """What ``torchrank reproduce saros`` trains: methods, their settings, and how a setting is chosen."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from importlib.util import find_spec
+from typing import Any, ClassVar
 
 import torch
 from torch.optim.lr_scheduler import LinearLR
 
 from torchrank.data import Catalogue, InteractionLog
-from torchrank.models import EASE, ItemRate, MostPop
+from torchrank.errors import TorchRankError, check_option
+from torchrank.models import EASE, ItemRate, MostPop, Prod2Vec
 from torchrank.training.bpr import BPRModule
 from torchrank.training.evaluation import evaluate_catalogue, evaluate_loss, evaluate_published
+from torchrank.training.gru4rec import GRU4RecModule
 from torchrank.training.interaction_fitting import fit_interactions
 from torchrank.training.lists import ShownLists
 from torchrank.training.mf import MFModule
@@ -47,6 +50,7 @@ class Trained:
     epochs: int = 12
     choose_by: str = "loss"
     pair_loss: bool = True
+    seeded: ClassVar[bool] = True
 
     def make(self, seed: int, setting: Mapping[str, Any]) -> Any:
         """Make the module of one setting."""
@@ -61,12 +65,23 @@ class Trained:
 
 @dataclass(frozen=True)
 class Counted:
-    """A method in closed form: made from the training log by one call."""
+    """A method that one call makes from the training log.
+
+    Attributes:
+        about: one line for the report.
+        make: makes the scorer; called with the log, the seed and a setting's options.
+        pair_loss: whether the scores are log-odds of preference.
+        settings: options to choose among, by published NDCG@10 on the validation part.
+        seeded: whether the seed changes anything.
+        needs: a package that it needs, and the extra that brings it.
+    """
 
     about: str
-    make: Callable[[InteractionLog, int], InteractionScorer]
+    make: Callable[..., InteractionScorer]
     pair_loss: bool = False
     settings: tuple[Mapping[str, Any], ...] = field(default=({},))
+    seeded: bool = False
+    needs: tuple[str, str] | None = None
 
 
 class RandomOrder:
@@ -104,10 +119,17 @@ def _ease(log: InteractionLog, seed: int) -> EASE:
     return EASE.from_log_arrays(users, items, num_users=log.num_users, num_items=log.num_items)
 
 
+def _prod2vec(log: InteractionLog, seed: int, **options: Any) -> Prod2Vec:
+    users, items = log.users[log.preferred], log.items[log.preferred]
+    sizes = {"num_users": log.num_users, "num_items": log.num_items}
+    return Prod2Vec.from_log_arrays(users, items, seed=seed, **sizes, **options)
+
+
 #: the published comparison's options: d = 4, η = .01, μ = .01, U and V uniform on [0, 1)
 PUBLISHED = {"dim": 4, "eta": 0.01, "mu": 0.01, "init": "uniform"}
 FEEDBACK = {"feedback": "all", "item_bias": True, "init": "normal"}
 OWN_VECTORS = {"item_bias": True, "init": "normal"}
+GRU = {"dim": 64, "lanes": 64, "unroll": 16}
 
 METHODS: dict[str, Trained | Counted] = {
     "saros": Trained("SAROS as published", SAROSModule, {**PUBLISHED, "rule": "positive"}),
@@ -178,22 +200,76 @@ METHODS: dict[str, Trained | Counted] = {
         choose_by="published",
         pair_loss=False,
     ),
+    "gru4rec": Trained(
+        "GRU4Rec as published: TOP1 against what comes next in other lanes, no offsets",
+        GRU4RecModule,
+        GRU,
+        tuple({"eta": eta} for eta in (0.02, 0.05)),
+        choose_by="published",
+        pair_loss=False,
+    ),
+    "gru4rec_bias": Trained(
+        "GRU4Rec with item offsets that start at the log-odds of positive feedback",
+        GRU4RecModule,
+        {**GRU, "item_bias": True},
+        tuple({"eta": eta} for eta in (0.02, 0.05)),
+        choose_by="published",
+        pair_loss=False,
+    ),
+    "gru4rec_shown": Trained(
+        "GRU4Rec against items its user was shown and did not prefer, no offsets",
+        GRU4RecModule,
+        {**GRU, "negatives": "shown", "samples": 16},
+        tuple({"eta": eta} for eta in (0.02, 0.05)),
+        choose_by="published",
+        pair_loss=False,
+    ),
+    "prod2vec": Counted(
+        "word2vec of what users preferred, users as means",
+        _prod2vec,
+        settings=tuple({"epochs": epochs} for epochs in (5, 20)),
+        seeded=True,
+        needs=("gensim", "words"),
+    ),
     "ease": Counted("EASE^R on what users preferred, λ = 300", _ease),
     "mostpop": Counted("how often an item was preferred", _most_pop),
     "itemrate": Counted("smoothed share of positive feedback of each item", _item_rate),
-    "random": Counted("no order at all", _random),
+    "random": Counted("no order at all", _random, seeded=True),
 }
 
 
 @dataclass(frozen=True)
 class Choice:
-    """A setting and the number of epochs that the validation part chose."""
+    """A setting and the number of epochs that the validation part chose; None for a method of one call."""
 
     setting: Mapping[str, Any]
-    epochs: int
+    epochs: int | None = None
 
 
-def choose(method: Trained, fit: InteractionLog, val: InteractionLog, *, seed: int) -> Choice:
+def usual_methods() -> list[str]:
+    """Name the methods whose packages are installed."""
+    return [name for name, method in METHODS.items() if _missing(method) is None]
+
+
+def check_methods(names: Sequence[str]) -> None:
+    """Refuse names of methods that there are not, or whose package is not installed.
+
+    Raises:
+        TorchRankError: there is one.
+    """
+    for name in names:
+        check_option("methods", name, METHODS)
+        missing = _missing(METHODS[name])
+        if missing is not None:
+            raise TorchRankError(f"method {name!r} needs {missing[0]}: pip install 'torchrank[{missing[1]}]'")
+
+
+def _missing(method: Trained | Counted) -> tuple[str, str] | None:
+    needs = method.needs if isinstance(method, Counted) else None
+    return needs if needs is not None and find_spec(needs[0]) is None else None
+
+
+def choose(method: Trained | Counted, fit: InteractionLog, val: InteractionLog, *, seed: int) -> Choice:
     """Choose a method's setting and epochs on the last part of each user's training interactions.
 
     Args:
@@ -205,6 +281,14 @@ def choose(method: Trained, fit: InteractionLog, val: InteractionLog, *, seed: i
     Returns:
         the choice; measured once an epoch where η stays, else at the end.
     """
+    if isinstance(method, Counted):
+        if len(method.settings) == 1:
+            return Choice(method.settings[0])
+        lists = ShownLists.from_log(val)
+        values = [
+            evaluate_published(method.make(fit, seed, **setting), lists).mean["ndcg@10"] for setting in method.settings
+        ]
+        return Choice(method.settings[values.index(max(values))])
     if len(method.settings) == 1 and "epochs" in method.settings[0]:
         return Choice(method.settings[0], method.settings[0]["epochs"])
     tried = [_try(method, setting, fit, val, seed) for setting in method.settings]

@@ -23,6 +23,7 @@ _LOSSES = (
 )
 #: a method's name in the published tables
 PRINTED = {"saros": "SAROS", "bpr": "BPR", "bpr_batch": "BPR_b", "mf": "MF", "mostpop": "MostPop"}
+PRINTED |= {"prod2vec": "Prod2Vec", "gru4rec": "GRU4Rec"}
 
 
 @cache
@@ -111,6 +112,11 @@ def _published_rows(methods: Mapping[str, Any], dataset: str | None) -> list[lis
         if printed:
             loss = f"*{printed['test_loss']:g}*" if "test_loss" in printed else ""
             rows.append([f"*printed: {PRINTED[name]}*", *(f"*{printed[k]:g}*" for k in KEYS), loss, ""])
+            change = (
+                f"*{row['test_loss'] - printed['test_loss']:+.3f}*" if loss and row["test_loss"] is not None else ""
+            )
+            cells = [f"*{row['published'][k] - printed[k]:+.3f}*" for k in KEYS]
+            rows.append(["*obtained − printed*", *cells, change, ""])
     return rows
 
 

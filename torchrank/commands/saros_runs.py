@@ -59,15 +59,13 @@ def warm_up(methods: Sequence[str]) -> None:
             fit_interactions(method.make(0, method.settings[0]), log, epochs=1)
 
 
-def run_method(
-    method: Trained | Counted, parts: Parts, choice: Choice | None, *, seed: int, catalogue: bool = True
-) -> Run:
+def run_method(method: Trained | Counted, parts: Parts, choice: Choice, *, seed: int, catalogue: bool = True) -> Run:
     """Train a method on the whole training part and measure it on the test part.
 
     Args:
         method: what to train.
         parts: of the log.
-        choice: its setting and epochs; None for a method in closed form.
+        choice: its setting and epochs.
         seed: of the training.
         catalogue: rank the whole catalogue too.
 
@@ -75,13 +73,13 @@ def run_method(
         what was measured.
     """
     if isinstance(method, Trained):
-        assert choice is not None  # noqa: S101 - for the type checker
+        assert choice.epochs is not None  # noqa: S101 - for the type checker: chosen for every Trained
         module = method.make(seed, choice.setting)
         seconds = fit_interactions(module, parts.train, epochs=choice.epochs)
         scorer = module.scorer
     else:
         begin = time.perf_counter()
-        scorer = method.make(parts.train, seed)
+        scorer = method.make(parts.train, seed, **choice.setting)
         seconds = time.perf_counter() - begin
     published = evaluate_published(scorer, parts.lists)
     measured = {"published": published.mean, "standard": evaluate_shown(scorer, parts.lists).mean}
@@ -91,7 +89,7 @@ def run_method(
     return Run(measured, loss, seconds, published.values)
 
 
-def summarise(method: Trained | Counted, runs: Sequence[Run], choice: Choice | None) -> dict[str, Any]:
+def summarise(method: Trained | Counted, runs: Sequence[Run], choice: Choice) -> dict[str, Any]:
     """Average a method's runs: means, and deviations between seeds."""
     losses = [run.test_loss for run in runs if run.test_loss is not None]
     row: dict[str, Any] = {"about": method.about}
@@ -102,7 +100,7 @@ def summarise(method: Trained | Counted, runs: Sequence[Run], choice: Choice | N
     row["test_loss"] = statistics.fmean(losses) if losses else None
     row["test_loss_std"] = _deviation(losses) if losses else None
     row["train_seconds"] = statistics.fmean(run.seconds for run in runs)
-    row["chosen"] = None if choice is None else {**choice.setting, "epochs": choice.epochs}
+    row["chosen"] = {**choice.setting, **({} if choice.epochs is None else {"epochs": choice.epochs})} or None
     return row
 
 
@@ -160,13 +158,10 @@ def loss_by_time(
     return found
 
 
-def choose_all(
-    names: Sequence[str], parts: Parts, *, seed: int, done: Callable[[str], None]
-) -> dict[str, Choice | None]:
+def choose_all(names: Sequence[str], parts: Parts, *, seed: int, done: Callable[[str], None]) -> dict[str, Choice]:
     """Choose the settings of methods; ``done`` hears of each."""
-    chosen: dict[str, Choice | None] = {}
+    chosen = {}
     for name in names:
-        method = METHODS[name]
-        chosen[name] = choose(method, parts.fit, parts.val, seed=seed) if isinstance(method, Trained) else None
+        chosen[name] = choose(METHODS[name], parts.fit, parts.val, seed=seed)
         done(name)
     return chosen
