@@ -35,6 +35,8 @@ _NAMES: dict[str, str] = {
     "fit_lists": "torchrank.training.list_fitting",
     "label_sequences": "torchrank.training.chain",
     "leave_one_out": "torchrank.training.curve_analysis",
+    "lightgbm_objective": "torchrank.training.boosting",
+    "list_gradients": "torchrank.training.boosting",
     "load": "torchrank.training.checkpoint",
     "perceptron_curves": "torchrank.training.online",
     "perceptron_pass": "torchrank.training.online",
@@ -44,6 +46,7 @@ _NAMES: dict[str, str] = {
     "synthetic_objects": "torchrank.training.table_data",
     "synthetic_queries": "torchrank.training.synthetic_data",
     "synthetic_sequences": "torchrank.training.synthetic_data",
+    "xgboost_objective": "torchrank.training.boosting",
 }
 __all__ = sorted(_NAMES)
 __getattr__, __dir__ = lazy_names(__name__, _NAMES)
