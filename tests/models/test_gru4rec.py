@@ -67,6 +67,16 @@ def test_what_a_score_is_made_of():
         make().start_item_bias(positives, shown)
 
 
+@pytest.mark.parametrize("item_bias", [True, False])
+def test_states_can_be_kept(item_bias):
+    scorer = make(item_bias=item_bias, dropout=0.5).eval()
+    if item_bias:
+        scorer.start_item_bias(torch.arange(15), torch.arange(15) * 2 + 1)
+    kept, users = scorer.to_factorization(), torch.arange(10)
+    torch.testing.assert_close(kept.score_all(users), scorer.score_all(users))
+    assert not kept.training
+
+
 def test_sparse_gradients_are_the_dense_ones():
     gradients = []
     for sparse in (False, True):

@@ -12,7 +12,7 @@ from torch.optim.lr_scheduler import LinearLR
 
 from torchrank.data import Catalogue, InteractionLog
 from torchrank.errors import TorchRankError, check_option
-from torchrank.models import EASE, ItemRate, MostPop, Prod2Vec
+from torchrank.models import EASE, GRU4Rec, ItemRate, MostPop, Prod2Vec
 from torchrank.training.bpr import BPRModule
 from torchrank.training.evaluation import evaluate_catalogue, evaluate_loss, evaluate_published
 from torchrank.training.gru4rec import GRU4RecModule
@@ -319,8 +319,15 @@ def _measure(module: Any, choose_by: str, fit: InteractionLog, val: InteractionL
     """Return what is to be made small; infinity for a setting that has diverged."""
     if not all(bool(parameter.isfinite().all()) for parameter in module.scorer.parameters()):
         return math.inf
+    scorer = measured_scorer(module)
     if choose_by == "loss":
-        return evaluate_loss(module.scorer, lists)
+        return evaluate_loss(scorer, lists)
     if choose_by == "published":
-        return -evaluate_published(module.scorer, lists).mean["ndcg@10"]
-    return -evaluate_catalogue(module.scorer, fit, val).mean["ndcg@10"]
+        return -evaluate_published(scorer, lists).mean["ndcg@10"]
+    return -evaluate_catalogue(scorer, fit, val).mean["ndcg@10"]
+
+
+def measured_scorer(module: Any) -> InteractionScorer:
+    """Take a module's scorer, with what it has read of every user kept where it would read anew at every call."""
+    scorer: InteractionScorer = module.scorer
+    return scorer.to_factorization() if isinstance(scorer, GRU4Rec) else scorer

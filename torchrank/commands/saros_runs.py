@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from torchrank.commands.saros_methods import METHODS, Choice, Counted, Trained, choose
+from torchrank.commands.saros_methods import METHODS, Choice, Counted, Trained, choose, measured_scorer
 from torchrank.data.log import InteractionLog
 from torchrank.data.synthetic_log import make_interactions
 from torchrank.metrics.significance import paired_bootstrap
@@ -76,7 +76,7 @@ def run_method(method: Trained | Counted, parts: Parts, choice: Choice, *, seed:
         assert choice.epochs is not None  # noqa: S101 - for the type checker: chosen for every Trained
         module = method.make(seed, choice.setting)
         seconds = fit_interactions(module, parts.train, epochs=choice.epochs)
-        scorer = module.scorer
+        scorer = measured_scorer(module)
     else:
         begin = time.perf_counter()
         scorer = method.make(parts.train, seed, **choice.setting)

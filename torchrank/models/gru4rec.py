@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
 from torchrank.errors import DataError, TorchRankError
-from torchrank.models.factorization import NORMAL_START, check_pairs
+from torchrank.models.factorization import NORMAL_START, Factorization, check_pairs
 from torchrank.models.popularity import check_sizes
 from torchrank.ops.ragged import ragged_index
 from torchrank.ops.rates import smoothed_log_odds
@@ -197,6 +197,20 @@ class GRU4Rec(nn.Module):
         check_pairs(users, items, self.num_users, self.num_items)
         different, place = torch.unique(users, return_inverse=True)
         return self.score_states(self.user_vectors(different)[place], items)
+
+    @torch.no_grad()
+    def to_factorization(self) -> Factorization:
+        """Read all sequences once and keep the states as user vectors: the same scores, without reading again.
+
+        Returns:
+            a :class:`Factorization` on the same device.
+        """
+        scorer = Factorization(self.num_users, self.num_items, self.dim, item_bias=self.item_bias).to(self.item_vectors)
+        scorer.user_vectors.copy_(self.user_vectors(torch.arange(self.num_users, device=self.starts.device)))
+        scorer.item_vectors.copy_(self.item_vectors)
+        if scorer.item_offsets is not None and self.item_offsets is not None:
+            scorer.item_offsets.copy_(self.item_offsets)
+        return scorer.eval()
 
     def score_states(self, states: Tensor, items: Tensor) -> Tensor:
         """Score states and items: ``(..., d)`` and ``(...)`` to ``(...)``."""
