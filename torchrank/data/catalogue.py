@@ -1,6 +1,6 @@
 """What recommending needs besides a model: original ids, what every user has seen, and the feedback of every item."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -62,6 +62,68 @@ class Catalogue:
         positives = np.bincount(log.items[log.preferred], minlength=log.num_items)
         shown = np.bincount(log.items, minlength=log.num_items)
         return cls(log.user_ids, log.item_ids, log.offsets, log.items, positives, shown)
+
+    def with_users(self, log: InteractionLog) -> Self:
+        """Take the users of another log, such as new ones, and what they have seen there; the items' counts stay.
+
+        Args:
+            log: with this catalogue's items, see :meth:`InteractionLog.in_space_of`.
+
+        Returns:
+            a new catalogue.
+
+        Raises:
+            DataError: the log has other items.
+        """
+        self._check_items(log)
+        return replace(self, user_ids=log.user_ids, offsets=log.offsets, items=log.items)
+
+    def updated(self, log: InteractionLog) -> Self:
+        """Add later interactions to what users have seen and to the items' counts.
+
+        Args:
+            log: the later rows, in an id space that begins with this catalogue's, see
+                :meth:`InteractionLog.in_space_of`.
+
+        Returns:
+            a new catalogue, with the users and items of the log's id space.
+
+        Raises:
+            DataError: the log's ids do not begin with the catalogue's.
+
+        Example:
+            >>> import polars as pl
+            >>> rows = {"user": ["b", "a"], "item": ["x", "x"], "feedback": [1, 0], "time": [1, 2]}
+            >>> catalogue = Catalogue.from_log(InteractionLog.from_frame(pl.DataFrame(rows), positive_at=1))
+            >>> later = {"user": ["b"], "item": ["z"], "feedback": [1], "time": [3]}
+            >>> log = InteractionLog.from_frame(pl.DataFrame(later), positive_at=1)
+            >>> catalogue = catalogue.updated(log.in_space_of(catalogue.user_ids, catalogue.item_ids))
+            >>> catalogue.item_ids.tolist(), catalogue.items.tolist(), catalogue.shown.tolist()
+            (['x', 'z'], [0, 1, 0], [2, 1])
+        """
+        for what, ours, theirs in (("user", self.user_ids, log.user_ids), ("item", self.item_ids, log.item_ids)):
+            if len(theirs) < len(ours) or not np.array_equal(theirs[: len(ours)], ours):
+                raise DataError(
+                    f"the log's {what} ids do not begin with the catalogue's; number it by log.in_space_of("
+                    "catalogue.user_ids, catalogue.item_ids)"
+                )
+        new = self.from_log(log)
+        before = np.repeat(np.arange(self.num_users, dtype=np.int64), np.diff(self.offsets))
+        owners = np.concatenate([before, log.users.astype(np.int64)])
+        order = np.argsort(owners, kind="stable")
+        positives, shown = new.positives.copy(), new.shown.copy()
+        positives[: self.num_items] += self.positives
+        shown[: self.num_items] += self.shown
+        offsets = np.append(0, np.cumsum(np.bincount(owners, minlength=log.num_users)))
+        items = np.concatenate([self.items, log.items])[order]
+        return replace(new, offsets=offsets, items=items, positives=positives, shown=shown)
+
+    def _check_items(self, log: InteractionLog) -> None:
+        if len(log.item_ids) != len(self.item_ids) or not np.array_equal(log.item_ids, self.item_ids):
+            raise DataError(
+                "the log has other items than the catalogue; number it by log.in_space_of(item_ids=catalogue.item_ids,"
+                ' unknown="drop")'
+            )
 
     def user_index(self, ids: Any) -> NDArray[np.int64]:
         """Look up users by original id; -1 for an unknown one (DataError for ids of another type)."""

@@ -320,6 +320,49 @@ class InteractionLog:
         before = self.times < moment
         return self.where(before), self.where(~before)
 
+    def in_space_of(self, user_ids: Any = None, item_ids: Any = None, *, unknown: str = "append") -> Self:
+        """Number the users and items as an older log does, so that a model trained on that one knows them.
+
+        Args:
+            user_ids: ``(U,)`` the older log's, or its catalogue's, ``user_ids``; None keeps this log's own numbers.
+            item_ids: ``(I,)`` likewise.
+            unknown: what becomes of ids that are not among them: ``"append"`` gives them the numbers after these, by
+                first appearance here; ``"drop"`` leaves their rows out.
+
+        Returns:
+            the same interactions in an id space that begins with the given ids.
+
+        Raises:
+            DataError: ids of another type than the log's, or no row is left.
+            TorchRankError: an unknown word.
+
+        Example:
+            >>> import polars as pl
+            >>> frame = pl.DataFrame({"user": ["new", "b"], "item": ["x", "y"], "feedback": [1.0] * 2, "time": [1, 2]})
+            >>> log = InteractionLog.from_frame(frame, positive_at=1).in_space_of(np.array(["a", "b"], object))
+            >>> log.user_ids.tolist(), log.users.tolist(), log.items.tolist()
+            (['a', 'b', 'new'], [1, 2], [1, 0])
+        """
+        check_option("unknown", unknown, ["append", "drop"])
+        users, user_ids = _renumbered(self.users, self.user_ids, user_ids, "user", unknown)
+        items, item_ids = _renumbered(self.items, self.item_ids, item_ids, "item", unknown)
+        keep = (users >= 0) & (items >= 0)
+        if not keep.any():
+            raise DataError('no row is of a known user and a known item; unknown="append" keeps the others too')
+        rows = np.flatnonzero(keep)
+        rows = rows[np.argsort(users[rows], kind="stable")]  # time order inside a user stays
+        return replace(
+            self,
+            users=users[rows],
+            items=items[rows],
+            preferred=self.preferred[rows],
+            feedback=self.feedback[rows],
+            times=self.times[rows],
+            offsets=user_offsets(users[rows], len(user_ids)),
+            user_ids=user_ids,
+            item_ids=item_ids,
+        )
+
     def user_index(self, ids: Any) -> NDArray[np.int64]:
         """Look up users by their original ids.
 
@@ -337,6 +380,21 @@ class InteractionLog:
     def item_index(self, ids: Any) -> NDArray[np.int64]:
         """Look up items by their original ids, as :meth:`user_index` does users."""
         return look_up_ids(self.item_ids, ids, "item")
+
+
+def _renumbered(
+    codes: NDArray[np.int32], ids: NDArray[Any], known: Any, what: str, unknown: str
+) -> tuple[NDArray[np.int32], NDArray[Any]]:
+    """Numbers by the known ids, and these with the unknown ones after them; -1 where the unknown are dropped."""
+    if known is None:
+        return codes, ids
+    known = np.asarray(known)
+    places = look_up_ids(known, ids, what).astype(np.int32)
+    if unknown == "drop":
+        return places[codes], known
+    fresh = places < 0
+    places[fresh] = len(known) + np.arange(fresh.sum(), dtype=np.int32)
+    return places[codes], np.concatenate([known, ids[fresh]]) if fresh.any() else known
 
 
 def _in_unit_of(times: NDArray[Any], moment: np.datetime64) -> np.datetime64:

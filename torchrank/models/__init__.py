@@ -16,6 +16,7 @@ _NAMES: dict[str, str] = {
     "MostPop": "torchrank.models.popularity",
     "Prod2Vec": "torchrank.models.prod2vec",
     "RankingCurve": "torchrank.models.curve",
+    "fold_in_vectors": "torchrank.models.fold_in",
 }
 __all__ = sorted(_NAMES)
 __getattr__, __dir__ = lazy_names(__name__, _NAMES)

@@ -1,11 +1,14 @@
 """Matrix factorisation: a vector for every user and every item, and an offset for every item."""
 
+from collections.abc import Callable
+from typing import Self
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from torchrank.errors import ShapeError, TorchRankError, check_option
-from torchrank.ops.checks import check_indices
+from torchrank.ops.checks import check_indices, check_tensors
 from torchrank.ops.rates import smoothed_log_odds
 from torchrank.ops.topk import top_k_of_chunks
 
@@ -111,6 +114,76 @@ class Factorization(nn.Module):
         scores = self.user_vectors[users] @ self.item_vectors.T
         return scores if self.item_offsets is None else scores + self.item_offsets.squeeze(-1)
 
+    @classmethod
+    def of_vectors(cls, user_vectors: Tensor, item_vectors: Tensor, item_offsets: Tensor | None = None) -> Self:
+        """Make a scorer of given tables, whose memory it shares.
+
+        Args:
+            user_vectors: ``(U, d)``.
+            item_vectors: ``(I, d)``.
+            item_offsets: ``(I, 1)``, or None for a scorer without.
+
+        Returns:
+            the scorer.
+
+        Raises:
+            ShapeError: tables that do not fit each other.
+
+        Example:
+            >>> Factorization.of_vectors(torch.ones(1, 2), torch.eye(2)).score_all(torch.tensor([0])).tolist()
+            [[1.0, 1.0]]
+        """
+        check_tensors({"user_vectors": user_vectors, "item_vectors": item_vectors}, item_offsets=item_offsets)
+        shapes = [tuple(table.shape) for table in (user_vectors, item_vectors)]
+        if any(len(shape) != 2 for shape in shapes) or shapes[0][1] != shapes[1][1]:
+            raise ShapeError(f"the tables have shapes {shapes[0]} and {shapes[1]}; give (U, d) and (I, d)")
+        if item_offsets is not None and item_offsets.shape != (len(item_vectors), 1):
+            raise ShapeError(f"item_offsets have shape {tuple(item_offsets.shape)}; give ({len(item_vectors)}, 1)")
+        scorer = cls(len(user_vectors), len(item_vectors), shapes[0][1], item_bias=item_offsets is not None)
+        scorer.user_vectors = _as_parameter(user_vectors)
+        scorer.item_vectors = _as_parameter(item_vectors)
+        scorer.item_offsets = None if item_offsets is None else _as_parameter(item_offsets)
+        return scorer
+
+    @torch.no_grad()
+    def grow(self, *, num_users: int, num_items: int, seed: int = 0) -> None:
+        """Make room for users and items that came later; the tables' other rows stay as they are.
+
+        A new user starts at the mean of the users' vectors, a new item as ``init`` says, its offset at the mean of the
+        others'. Make the optimiser anew afterwards: it holds the old tables.
+
+        Args:
+            num_users: users there are now, at least as many as before.
+            num_items: items there are now, likewise.
+            seed: of the start of the new items.
+
+        Raises:
+            TorchRankError: fewer than before.
+
+        Example:
+            >>> scorer = Factorization(3, 5, 4)
+            >>> scorer.grow(num_users=4, num_items=5)
+            >>> scorer.num_users, torch.equal(scorer.user_vectors[3], scorer.user_vectors[:3].mean(0))
+            (4, True)
+        """
+        for name, now in (("num_users", num_users), ("num_items", num_items)):
+            if now < getattr(self, name):
+                raise TorchRankError(
+                    f"{name}={now!r}; this scorer has {getattr(self, name)}, and rows are never dropped"
+                )
+        generator = torch.Generator().manual_seed(seed)
+        users, items = num_users - self.num_users, num_items - self.num_items
+        if users:
+            mean = self.user_vectors.mean(0, keepdim=True)
+            self.user_vectors = nn.Parameter(torch.cat([self.user_vectors, mean.expand(users, -1)]))
+        if items:
+            fresh = STARTS[self.init](items, self.dim, generator).to(self.item_vectors)
+            self.item_vectors = nn.Parameter(torch.cat([self.item_vectors, fresh]))
+            if self.item_offsets is not None:
+                mean = self.item_offsets.mean(0, keepdim=True)
+                self.item_offsets = nn.Parameter(torch.cat([self.item_offsets, mean.expand(items, -1)]))
+        self.num_users, self.num_items = num_users, num_items
+
     def recommend(
         self, users: Tensor, k: int, *, exclude: tuple[Tensor, Tensor] | None = None, items: Tensor | None = None
     ) -> tuple[Tensor, Tensor, Tensor]:
@@ -149,10 +222,14 @@ class Factorization(nn.Module):
         self.item_offsets.copy_(smoothed_log_odds(positives, shown)[:, None])
 
 
-STARTS = {
-    "uniform": lambda rows, dim: torch.rand(rows, dim),
-    "normal": lambda rows, dim: torch.randn(rows, dim) * NORMAL_START,
+STARTS: dict[str, Callable[..., Tensor]] = {
+    "uniform": lambda rows, dim, generator=None: torch.rand(rows, dim, generator=generator),
+    "normal": lambda rows, dim, generator=None: torch.randn(rows, dim, generator=generator) * NORMAL_START,
 }
+
+
+def _as_parameter(table: Tensor) -> nn.Parameter:
+    return table if isinstance(table, nn.Parameter) else nn.Parameter(table.detach())
 
 
 def with_one(users: Tensor, offsets: Tensor | None) -> Tensor:
