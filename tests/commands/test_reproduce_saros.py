@@ -77,7 +77,7 @@ def test_every_method_can_be_made_and_chosen():
 def test_a_method_without_its_package_is_left_out_and_refused_by_name(monkeypatch):
     assert "prod2vec" in usual_methods()
     monkeypatch.setattr("torchrank.commands.saros_methods.find_spec", lambda name: None)
-    assert set(METHODS) - set(usual_methods()) == {"prod2vec"}
+    assert set(METHODS) - set(usual_methods()) == {"prod2vec", "prod2vec_dot"}
     with pytest.raises(TorchRankError, match=r"torchrank\[words\]"):
         check_methods(["mostpop", "prod2vec"])
 

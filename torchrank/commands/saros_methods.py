@@ -122,14 +122,16 @@ def _ease(log: InteractionLog, seed: int) -> EASE:
 def _prod2vec(log: InteractionLog, seed: int, **options: Any) -> Prod2Vec:
     users, items = log.users[log.preferred], log.items[log.preferred]
     sizes = {"num_users": log.num_users, "num_items": log.num_items}
-    return Prod2Vec.from_log_arrays(users, items, seed=seed, **sizes, **options)
+    return Prod2Vec.from_log_arrays(users, items, dim=32, window=3, keep=0, seed=seed, **sizes, **options)
 
 
 #: the published comparison's options: d = 4, η = .01, μ = .01, U and V uniform on [0, 1)
 PUBLISHED = {"dim": 4, "eta": 0.01, "mu": 0.01, "init": "uniform"}
 FEEDBACK = {"feedback": "all", "item_bias": True, "init": "normal"}
 OWN_VECTORS = {"item_bias": True, "init": "normal"}
-GRU = {"dim": 64, "lanes": 64, "unroll": 16}
+GRU = {"dim": 64, "lanes": 64, "unroll": 32, "eta": 0.05}
+GRU_CHOICE: dict[str, Any] = {"epochs": 4, "choose_by": "published", "pair_loss": False}
+_WORDS = ("gensim", "words")
 
 METHODS: dict[str, Trained | Counted] = {
     "saros": Trained("SAROS as published", SAROSModule, {**PUBLISHED, "rule": "positive"}),
@@ -200,36 +202,44 @@ METHODS: dict[str, Trained | Counted] = {
         choose_by="published",
         pair_loss=False,
     ),
+    "prod2vec": Counted(
+        "word2vec of what users preferred, items by the cosine with the mean of the user's",
+        _prod2vec,
+        settings=tuple({"epochs": epochs} for epochs in (5, 20)),
+        seeded=True,
+        needs=_WORDS,
+    ),
+    "prod2vec_dot": Counted(
+        "the same by the inner product, which keeps popularity",
+        partial(_prod2vec, similarity="dot"),
+        settings=({"epochs": 5},),
+        seeded=True,
+        needs=_WORDS,
+    ),
     "gru4rec": Trained(
         "GRU4Rec as published: TOP1 against what comes next in other lanes, no offsets",
         GRU4RecModule,
         GRU,
-        tuple({"eta": eta} for eta in (0.02, 0.05)),
-        choose_by="published",
-        pair_loss=False,
+        tuple({"eta": eta} for eta in (0.05, 0.1)),
+        **GRU_CHOICE,
+    ),
+    "gru4rec_samples": Trained(
+        "GRU4Rec against 256 further items, all drawn alike",
+        GRU4RecModule,
+        {**GRU, "samples": 256, "exponent": 0.0},
+        **GRU_CHOICE,
     ),
     "gru4rec_bias": Trained(
         "GRU4Rec with item offsets that start at the log-odds of positive feedback",
         GRU4RecModule,
         {**GRU, "item_bias": True},
-        tuple({"eta": eta} for eta in (0.02, 0.05)),
-        choose_by="published",
-        pair_loss=False,
+        **GRU_CHOICE,
     ),
     "gru4rec_shown": Trained(
-        "GRU4Rec against items its user was shown and did not prefer, no offsets",
+        "GRU4Rec against 16 items that its user was shown and did not prefer, no offsets",
         GRU4RecModule,
         {**GRU, "negatives": "shown", "samples": 16},
-        tuple({"eta": eta} for eta in (0.02, 0.05)),
-        choose_by="published",
-        pair_loss=False,
-    ),
-    "prod2vec": Counted(
-        "word2vec of what users preferred, users as means",
-        _prod2vec,
-        settings=tuple({"epochs": epochs} for epochs in (5, 20)),
-        seeded=True,
-        needs=("gensim", "words"),
+        **GRU_CHOICE,
     ),
     "ease": Counted("EASE^R on what users preferred, λ = 300", _ease),
     "mostpop": Counted("how often an item was preferred", _most_pop),
