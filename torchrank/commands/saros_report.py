@@ -1,10 +1,9 @@
 """The tables of ``torchrank reproduce saros``, beside the published numbers."""
 
-import csv
 from collections.abc import Mapping, Sequence
-from functools import cache
-from importlib.resources import files
 from typing import Any
+
+from torchrank.data.published_tables import published_rows
 
 KEYS = ("map@5", "map@10", "ndcg@5", "ndcg@10")
 _PUBLISHED = (
@@ -26,12 +25,6 @@ PRINTED = {"saros": "SAROS", "bpr": "BPR", "bpr_batch": "BPR_b", "mf": "MF", "mo
 PRINTED |= {"prod2vec": "Prod2Vec", "gru4rec": "GRU4Rec"}
 
 
-@cache
-def _published() -> list[dict[str, str]]:
-    path = files("torchrank.commands") / "published" / "saros_tables.csv"
-    return list(csv.DictReader(path.read_text().splitlines()))
-
-
 def find_dataset(train: int, test: int) -> str | None:
     """Name the published data set whose split has these sizes, or None.
 
@@ -44,7 +37,7 @@ def find_dataset(train: int, test: int) -> str | None:
         'ML-1M'
     """
     sizes: dict[str, dict[str, str]] = {}
-    for row in _published():
+    for row in published_rows():
         if row["table"] == "2":
             sizes.setdefault(row["dataset"], {})[row["measure"]] = row["value"]
     found = [name for name, row in sizes.items() if (int(row["train"]), int(row["test"])) == (train, test)]
@@ -61,7 +54,7 @@ def published_values(dataset: str | None, method: str) -> dict[str, float]:
     wanted = {**dict.fromkeys(KEYS), "test_loss_1h": "test_loss"}
     return {
         wanted[row["measure"]] or row["measure"]: float(row["value"])
-        for row in _published()
+        for row in published_rows()
         if row["dataset"] == dataset and row["method"] == PRINTED.get(method) and row["measure"] in wanted
     }
 
