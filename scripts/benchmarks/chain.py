@@ -11,8 +11,7 @@ import argparse
 from functools import partial
 
 import torch
-from common import interleave, print_table, write_results
-from torchcrf import CRF
+from common import installed, interleave, print_table, write_results
 
 from torchrank.data import read_sequences
 from torchrank.losses import crf_loss, structured_hinge_loss
@@ -50,6 +49,8 @@ def decode(search, batches):
 
 
 def against_pytorch_crf(lengths, repeats):
+    from torchcrf import CRF
+
     generator = torch.Generator().manual_seed(0)
     batches = list(make_batches(lengths, generator))
     crf = CRF(LABELS, batch_first=True)
@@ -133,9 +134,11 @@ def main():
     args = parser.parse_args()
     torch.set_num_threads(1)
     lengths = word_lengths(args.data)
-    peers = list(against_pytorch_crf(lengths[:: 10 if args.quick else 1], args.repeats))
-    print_table(f"{LABELS} labels, batches of {BATCH}, one thread", peers)
-    scans = list(scan_against_loop((10, 100, 1000) if args.quick else (10, 100, 1000, 10_000), min(args.repeats, 3)))
+    peers = []
+    if installed("torchcrf", "pytorch-crf"):
+        peers = list(against_pytorch_crf(lengths[:: 10 if args.quick else 1], args.repeats))
+        print_table(f"{LABELS} labels, batches of {BATCH}, one thread", peers)
+    scans = list(scan_against_loop((10, 100) if args.quick else (10, 100, 1000, 10_000), min(args.repeats, 3)))
     print_table("scan against loop, one thread", scans)
     if args.out:
         rows = [{"part": "peers", **row} for row in peers] + [{"part": "scan", **row} for row in scans]

@@ -1,6 +1,7 @@
 """What the benchmark scripts share: interleaved timing, peak memory of a fresh process, tables, results as JSON."""
 
 import importlib.metadata
+import importlib.util
 import json
 import math
 import os
@@ -86,6 +87,14 @@ def write_results(path: str | Path, rows: Iterable[Mapping[str, Any]], *, packag
     part = path.with_name(path.name + ".part")
     part.write_text(json.dumps({"machine": machine(*packages), "rows": [dict(row) for row in rows]}, indent=2) + "\n")
     part.replace(path)
+
+
+def installed(module: str, package: str | None = None) -> bool:
+    """Say whether a peer is there; print what is left out where it is not."""
+    if importlib.util.find_spec(module) is not None:
+        return True
+    print(f"{package or module} is not installed and left out: pip install '.[baselines]'", file=sys.stderr)
+    return False
 
 
 def print_table(title: str, rows: Iterable[Mapping[str, Any]]) -> None:

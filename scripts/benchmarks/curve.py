@@ -151,9 +151,9 @@ def main():
     torch.set_num_threads(1)
     quick = args.quick
     tables = {
-        "projection": projections(args.repeats, 50_000 if quick else 1_000_000),
-        "fit": fits(2000, 4, args.repeats, list(SOLVERS), 1)
-        + fits(10_000 if quick else 100_000, 8, 1 if quick else 3, list(SOLVERS)[:2], 8)
+        "projection": projections(1 if quick else args.repeats, 20_000 if quick else 1_000_000),
+        "fit": fits(2000, 4, 1 if quick else args.repeats, list(SOLVERS), 1)
+        + fits(10_000 if quick else 100_000, 8, 1 if quick else 3, list(SOLVERS)[: 1 if quick else 2], 8)
         + ([] if quick else fits(100_000, 8, 1, list(SOLVERS), 1)),
         "stream": [stream(200_000 if quick else 10_000_000, 4)],
     }

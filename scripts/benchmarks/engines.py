@@ -18,7 +18,7 @@ import time
 import numpy as np
 import scipy.sparse
 import torch
-from common import print_table, write_results
+from common import installed, print_table, write_results
 
 from torchrank.data import PairLists, build_blocks, make_interactions, read_log
 from torchrank.losses import BPRLoss
@@ -150,21 +150,25 @@ def main():
     parser.add_argument("--positive-at", type=float, default=1.0)
     parser.add_argument("--out", help="write the rows to this JSON file")
     parser.add_argument("--repeats", type=int, default=10)
+    parser.add_argument("--quick", action="store_true", help="a tenth of the synthetic log, d = 16, two repeats")
     args = parser.parse_args()
+    repeats = 2 if args.quick else args.repeats
+    rivals = installed("implicit")
     torch.set_num_threads(1)
     if args.log:
         log = read_log(args.log, feedback=args.feedback, time=args.time, positive_at=args.positive_at)
     else:
-        log, _ = make_interactions(num_users=6000, num_items=3700, num_interactions=1_000_000)
+        rows = 100_000 if args.quick else 1_000_000
+        log, _ = make_interactions(num_users=6000, num_items=3700, num_interactions=rows)
     train, _ = log.split_per_user(train=0.8)
     rows = []
-    for dim in (16, 64):
-        parts = [(sequential_calls(train, dim) | implicit_calls(train, dim), args.repeats)]
-        parts += [(batched_calls(train, dim, lanes), 3) for lanes in (512, 4096)]
-        peer = None
-        for calls, repeats in parts:
-            found = timed(calls, repeats)
-            if peer is None:
+    for dim in (16,) if args.quick else (16, 64):
+        parts = [(sequential_calls(train, dim) | (implicit_calls(train, dim) if rivals else {}), repeats)]
+        parts += [(batched_calls(train, dim, lanes), min(repeats, 3)) for lanes in (512, 4096)]
+        peer = float("nan")
+        for calls, rounds in parts:
+            found = timed(calls, rounds)
+            if "implicit BPR, verified" in calls:
                 peer = min(found["implicit BPR, verified"][1]) / calls["implicit BPR, verified"][1]
             for name, (wall, own) in found.items():
                 pairs = calls[name][1]

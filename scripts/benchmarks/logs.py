@@ -135,8 +135,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
     parser.add_argument("--out", help="write the rows to this JSON file")
     parser.add_argument("--rows", type=int, default=10_000_000)
+    parser.add_argument("--quick", action="store_true", help="a million rows")
     parser.add_argument("--repeats", type=int, default=3)
     args = parser.parse_args()
+    if args.quick:
+        args.rows, args.repeats = min(args.rows, 10**6), 1
     sides = {"torchrank": torchrank_blocks, "numpy": numpy_blocks, "polars": polars_blocks, "pandas": pandas_blocks}
     results = []
     with tempfile.TemporaryDirectory() as temporary:

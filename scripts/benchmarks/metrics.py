@@ -11,10 +11,8 @@ import argparse
 import time
 
 import numba
-import pytrec_eval
-import ranx
 import torch
-from common import interleave, print_table, write_results
+from common import installed, interleave, print_table, write_results
 from torchmetrics.retrieval import RetrievalMAP, RetrievalNormalizedDCG
 
 from torchrank.metrics import average_precision, ndcg
@@ -45,27 +43,30 @@ def peers(scores, relevance):
     names = [f"d{i}" for i in range(length)]
     grades = {f"q{i}": dict(zip(names, row, strict=True)) for i, row in enumerate(relevance.int().tolist())}
     run = {f"q{i}": dict(zip(names, row, strict=True)) for i, row in enumerate(scores.double().tolist())}
-    qrels, ranx_run = ranx.Qrels(grades), ranx.Run(run)
-    by_ndcg = pytrec_eval.RelevanceEvaluator(grades, {"ndcg_cut.10"})
-    by_map = pytrec_eval.RelevanceEvaluator(grades, {"map"})
     index = torch.arange(lists).repeat_interleave(length)
 
     def torchmetrics(metric, target):
         metric.update(scores.reshape(-1), target.reshape(-1), indexes=index)
         return metric.compute()
 
-    return {
-        "NDCG@10": {
-            "torchmetrics": lambda: torchmetrics(RetrievalNormalizedDCG(top_k=10), relevance.long()),
-            "ranx": lambda: ranx.evaluate(qrels, ranx_run, "ndcg@10", return_mean=False),
-            "pytrec_eval": lambda: by_ndcg.evaluate(run),
-        },
-        "AP": {
-            "torchmetrics": lambda: torchmetrics(RetrievalMAP(), (relevance > 0).long()),
-            "ranx": lambda: ranx.evaluate(qrels, ranx_run, "map", return_mean=False),
-            "pytrec_eval": lambda: by_map.evaluate(run),
-        },
+    calls = {
+        "NDCG@10": {"torchmetrics": lambda: torchmetrics(RetrievalNormalizedDCG(top_k=10), relevance.long())},
+        "AP": {"torchmetrics": lambda: torchmetrics(RetrievalMAP(), (relevance > 0).long())},
     }
+    if installed("ranx"):
+        import ranx
+
+        qrels, ranx_run = ranx.Qrels(grades), ranx.Run(run)
+        calls["NDCG@10"]["ranx"] = lambda: ranx.evaluate(qrels, ranx_run, "ndcg@10", return_mean=False)
+        calls["AP"]["ranx"] = lambda: ranx.evaluate(qrels, ranx_run, "map", return_mean=False)
+    if installed("pytrec_eval", "pytrec_eval-terrier"):
+        import pytrec_eval
+
+        by_ndcg = pytrec_eval.RelevanceEvaluator(grades, {"ndcg_cut.10"})
+        by_map = pytrec_eval.RelevanceEvaluator(grades, {"map"})
+        calls["NDCG@10"]["pytrec_eval"] = lambda: by_ndcg.evaluate(run)
+        calls["AP"]["pytrec_eval"] = lambda: by_map.evaluate(run)
+    return calls
 
 
 def main():
@@ -74,17 +75,19 @@ def main():
     parser.add_argument("--out", help="write the rows to this JSON file")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--peer-lists", type=int, default=8_000, help="at most so many lists for the other libraries")
+    parser.add_argument("--quick", action="store_true", help="only the smaller shape, once, the others on 500 lists")
     args = parser.parse_args()
+    repeats, most = (1, min(args.peer_lists, 500)) if args.quick else (args.repeats, args.peer_lists)
     torch.set_num_threads(1)
     numba.set_num_threads(1)
     rows = []
-    for lists, length in SHAPES:
+    for lists, length in SHAPES[:1] if args.quick else SHAPES:
         generator = torch.Generator().manual_seed(0)
         # no score twice in a list: pytrec_eval and ranx break ties in ways of their own
         scores = torch.rand(lists, length, generator=generator).argsort(-1) + torch.rand(lists, 1, generator=generator)
         shares = torch.tensor(SHARES).expand(lists, 3)
         relevance = torch.multinomial(shares, length, replacement=True, generator=generator).float()
-        few = min(lists, args.peer_lists)
+        few = min(lists, most)
         ours = {"NDCG@10": lambda s, r: ndcg(s, r, k=10), "AP": average_precision}
         plain = {"NDCG@10": plain_ndcg, "AP": plain_average_precision}
         for measure, others in peers(scores[:few], relevance[:few]).items():
@@ -93,7 +96,7 @@ def main():
                 "plain torch": lambda f=plain[measure], s=scores, r=relevance: f(s, r),
             }
             torch.testing.assert_close(calls["torchrank"](), calls["plain torch"]())
-            timing = interleave(calls | others, repeats=args.repeats, least=0.1, clock=time.process_time)
+            timing = interleave(calls | others, repeats=repeats, least=0.1, clock=time.process_time)
             speed = {name: (few if name in others else lists) / taken.best for name, taken in timing.items()}
             for name, value in speed.items():
                 rows.append(

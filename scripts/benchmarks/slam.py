@@ -56,7 +56,7 @@ def main():
             torch.testing.assert_close(slam_loss(scores, relevance), pairwise_slam(scores, relevance))
             fast = lambda s=scores, r=relevance: step(slam_loss, s, r)  # noqa: E731 - a bound call to time
             slow = lambda s=scores, r=relevance: step(pairwise_slam, s, r)  # noqa: E731 - likewise
-            rounds = args.repeats if lists * length**2 < 10**7 else 3
+            rounds = (1 if args.quick else 3) if lists * length**2 >= 10**7 else args.repeats
             # The first call after the matrices finds cold caches and unmapped memory; the second is what training sees.
             timing = interleave({"cold": fast, "slam": fast, "pairwise": slow}, repeats=rounds)
             rows.append(
