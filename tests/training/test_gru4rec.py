@@ -128,6 +128,21 @@ def test_a_seed_fixes_everything_and_how_an_epoch_is_cut_changes_nothing(name):
         assert not torch.equal(before, after)  # everything is trained
 
 
+def test_a_second_fit_drops_as_the_first(monkeypatch):
+    module = GRU4RecModule(dropout=0.5, **MODEL)
+    fit_interactions(module, TRAIN, epochs=1)
+    assert not module.scorer.training
+    dropping = []
+    monkeypatch.setattr(
+        module.scorer,
+        "read",
+        lambda *a, read=module.scorer.read: (dropping.append(module.scorer.training), read(*a))[1],
+    )
+    fit_interactions(module, TRAIN, epochs=1)
+    assert dropping
+    assert all(dropping)
+
+
 def test_training_leaves_other_random_numbers_alone():
     torch.manual_seed(5)
     expected = torch.rand(3)

@@ -77,6 +77,7 @@ def fit_interactions(
         (True, False)
     """
     clock = _Stopwatch(watch)
+    module.train()  # an earlier fit has left it evaluating
     with silence():
         trainer = quiet_trainer(epochs, callbacks=[clock])
         data = InteractionDataModule(log, train=1, validation=0, steps_per_epoch=steps_per_epoch)
