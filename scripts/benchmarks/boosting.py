@@ -19,7 +19,7 @@ import xgboost
 from common import print_table, write_results
 
 from torchrank.commands.slam_folds import fold_of, measure, read_parts
-from torchrank.losses import LambdaLoss, SLAMLoss, SoftmaxLoss
+from torchrank.losses import SLAMLoss, SoftmaxLoss
 from torchrank.training import lightgbm_objective, xgboost_objective
 
 SUM = {"reduction": "sum"}
@@ -27,7 +27,6 @@ OURS = {
     "SLAM-NDCG": SLAMLoss(**SUM),
     "SLAM-NDCG, graded margin": SLAMLoss(graded_margin=True, **SUM),
     "SLAM-MAP": SLAMLoss(measure="map", **SUM),
-    "LambdaLoss ndcg2": LambdaLoss(**SUM),
     "softmax": SoftmaxLoss(target="relevance", **SUM),
 }
 
@@ -111,7 +110,7 @@ def main():
                     tried.append((curve[best], np.float32(scores(fold.test, cuts[best]))))
                 val, test = max(tried, key=lambda one: one[0])
                 found.append((val, *measure(fold.test, test)))
-        val, *test = np.mean(found, 0)
+        val, *test = np.mean(found, 0).tolist()
         measures = dict(zip(("MAP", "MeanNDCG", "NDCG@10"), test, strict=True))
         rows.append({"trees": name, "validation MAP": val, **measures, "seconds": float(np.mean(seconds))})
         print(rows[-1], flush=True)

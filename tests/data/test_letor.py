@@ -321,3 +321,61 @@ def test_trec_news_agrees_with_its_judgements():
             want = sorted(float(gain) for q, _, _, gain in judged if int(q) == query.query_id)
             assert sorted(query.relevance.tolist()) == want
     assert sum(map(len, parts)) == 50
+
+
+MSLR = (
+    "2 qid:1 1:3 2:3 3:0 4:0 5:3 6:1 7:1 \n"  # as published: every feature, a space at the end, no comment
+    "0 qid:1 1:0 2:-0.5 3:0 4:0 5:0 6:0 7:2.5e+003 \n"
+    "4 qid:16 1:1 2:0 3:0 4:0 5:1 6:1 7:0 \n"
+)
+YAHOO = (
+    "1 qid:1 3:0.89028 7:0.75088 699:0.05\n"  # sparse: a feature of 0 is not named, 700 in both sets together
+    "0 qid:1 7:0.12\n"
+    "3 qid:2 10:1\n"
+)
+ISTELLA = (
+    "0 qid:1 1:1.79769313486232e+308 2:0.5 3:12 \n2 qid:1 1:3 2:1.79769313486232e+308 3:0 \n1 qid:2 1:0 2:0.25 3:7 \n"
+)
+
+
+def test_the_layout_of_mslr_web(write):
+    data = read_letor(write(MSLR))
+    assert (len(data), data.num_features, data.relevance.tolist()) == (2, 7, [2, 0, 4])
+    assert data.features[1].tolist() == [0, -0.5, 0, 0, 0, 0, 2500]
+
+
+def test_the_layout_of_yahoo(write):
+    train, test = (read_letor(write(text), num_features=700) for text in (YAHOO, YAHOO.replace("699", "412")))
+    assert train.num_features == test.num_features == 700
+    assert train.features[0].nonzero().squeeze(1).tolist() == [2, 6, 698]
+    assert train.relevance.tolist() == [1, 0, 3]
+    assert read_letor(write(YAHOO)).num_features == 699  # the highest named: why num_features should be said
+
+
+def test_the_layout_of_istella(write):
+    path = write(ISTELLA)
+    with pytest.raises(DataError, match=r"line 1: a feature is inf .* missing=…; Istella's is 1\.79769313486232e\+308"):
+        read_letor(path)
+    data = read_letor(path, missing=1.79769313486232e308)
+    assert data.features.dtype == torch.float32
+    assert data.features.tolist() == [[0, 0.5, 12], [3, 0, 0], [0, 0.25, 7]]
+    with pytest.raises(DataError, match="a feature is inf"):
+        read_letor(path, missing=-1)
+    other = read_letor(write("1 qid:1 1:-999 2:0.1\n"), missing=-999)
+    assert torch.equal(other.features, torch.tensor([[0, 0.1]]))
+    assert read_letor(write("1 qid:1 1:nan 2:2\n"), missing=float("nan")).features.tolist() == [[0, 2]]
+    with pytest.raises(DataError, match="missing='inf'"):
+        read_letor(path, missing="inf")
+
+
+def test_a_mark_of_utf_8_at_the_beginning(write):
+    marked = b"\xef\xbb\xbf"
+    want = read_letor(write(GOOD))
+    for text in (marked + GOOD.encode(), gzip.compress(marked + GOOD.encode())):
+        data = read_letor(write(text))
+        assert torch.equal(data.features, want.features)
+        assert data.relevance.tolist() == want.relevance.tolist()
+    sizes = write(marked + b"1\n1\n", "sizes")
+    assert len(read_letor(write(marked + b"1 1:1\n0 1:2\n"), groups=sizes)) == 2
+    with pytest.raises(DataError, match="line 2"):  # a mark anywhere else is no mark
+        read_letor(write(b"1 qid:1 1:1\n" + marked + b"1 qid:1 1:1\n"))

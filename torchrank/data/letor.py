@@ -1,7 +1,9 @@
 """Reading LETOR / SVMrank text: ``label qid:ID index:value … # comment``, one document a line."""
 
+import codecs
 import gzip
 import io
+import math
 import re
 import zlib
 from collections.abc import Iterator
@@ -29,6 +31,7 @@ def read_letor(
     groups: str | Path | None = None,
     labelled: bool = True,
     zero_based: bool = False,
+    missing: float | None = None,
 ) -> QueryDataset:
     r"""Read a LETOR file.
 
@@ -45,6 +48,9 @@ def read_letor(
         labelled: False for a file to be scored: a label may be absent, and one that is there is not looked at; the
             relevance is all zeros.
         zero_based: features are numbered from 0, as scikit-learn's ``dump_svmlight_file`` does by default, not from 1.
+        missing: the number that the file writes where a feature is not known, read as 0, as a feature that a line does
+            not name; Istella's files have 1.79769313486232e+308 there, which is infinity to a computer. NaN stands for
+            nan in the file. None: every number is a value.
 
     Returns:
         the queries, with float32 features.
@@ -69,10 +75,14 @@ def read_letor(
 
     if num_features is not None and num_features < 1:
         raise DataError(f"num_features={num_features} must be at least 1")
+    if missing is not None and (isinstance(missing, bool) or not isinstance(missing, int | float)):
+        raise DataError(f"missing={missing!r}; give the number that stands for a missing value")
     path = Path(path)
     scan = _Scan(path, grouped=groups is not None, labelled=labelled)
     try:
-        table, labels = load_svmlight_file(scan, dtype=np.float32, zero_based=zero_based)
+        # what stands for a missing value may be too large for single precision
+        wide = np.float32 if missing is None else np.float64
+        table, labels = load_svmlight_file(scan, dtype=wide, zero_based=zero_based)
     except DataError:
         raise
     except (ValueError, OverflowError, MemoryError) as error:
@@ -80,6 +90,10 @@ def read_letor(
         raise DataError(f"{scan.here}: {reason}") from None
     if not scan.lines:
         raise DataError(f"{path} holds no documents")
+    if missing is not None:
+        table.data[np.isnan(table.data) if math.isnan(missing) else table.data == missing] = 0
+        with np.errstate(over="ignore"):
+            table = table.astype(np.float32)
     _check_values(scan, table.data, table.indptr, labels)
     width = _width(scan, table.indices, table.indptr, num_features, first=0 if zero_based else 1)
     table.resize(len(scan.lines), width)
@@ -173,7 +187,8 @@ def _text_lines(path: Path) -> Iterator[bytes]:
             raw.seek(0)
             for line in gzip.GzipFile(fileobj=raw) if zipped else raw:
                 number += 1
-                yield line
+                # editors on Windows begin a file by a mark that says it is UTF-8
+                yield line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise DataError(f"{path}, after line {number}: the gzip stream is damaged or cut short ({error})") from None
     except OSError as error:
@@ -239,6 +254,8 @@ def _check_values(
         row = int(np.searchsorted(indptr, place, side="right")) - 1
         raise DataError(
             f"{scan.path}, line {scan.lines[row]}: a feature is {data[place]:g} in single precision; it must be finite"
+            " (where the file's number stands for a missing value, say so by missing=…; Istella's is"
+            " 1.79769313486232e+308)"
         )
 
 

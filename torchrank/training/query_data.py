@@ -36,6 +36,8 @@ class QueryDataModule(pl.LightningDataModule):
         num_features: number of features; by default the highest that a part's files name, which must then be the same
             in every part.
         zero_based: the files number their features from 0.
+        missing: the number that the files hold where a feature is not known, see
+            :func:`~torchrank.data.read_letor`.
         normalize: ``"minmax"``, ``"rank"`` or ``"zscore"`` to rescale the features inside every query, or a list of
             them to have several side by side; None to take the features as they are.
         batch_size: most lists in a batch, on each device.
@@ -65,6 +67,7 @@ class QueryDataModule(pl.LightningDataModule):
         groups: dict[str, str | list[str]] | None = None,
         num_features: int | None = None,
         zero_based: bool = False,
+        missing: float | None = None,
         normalize: str | list[str] | None = None,
         batch_size: int = 32,
         shuffle: bool = True,
@@ -81,6 +84,7 @@ class QueryDataModule(pl.LightningDataModule):
         self.groups = groups
         self.num_features = num_features
         self.zero_based = zero_based
+        self.missing = missing
         self.normalize = normalize
         self.batch_size = batch_size
         self.shuffle = shuffle
@@ -131,6 +135,7 @@ class QueryDataModule(pl.LightningDataModule):
             groups=side,
             labelled=part != "predict",
             zero_based=self.zero_based,
+            missing=self.missing,
         )
 
     def dataset(self, part: Part) -> QueryDataset:
