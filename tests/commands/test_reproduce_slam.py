@@ -2,11 +2,13 @@
 
 import json
 import statistics
+import time
 from importlib.util import find_spec
 
 import numpy as np
 import pytest
 
+from tests.killing import kill, members, start
 from torchrank import cli
 from torchrank.commands.slam_folds import fold_of, measure, read_parts
 from torchrank.commands.slam_rankers import Fit
@@ -134,3 +136,14 @@ def test_bad_input_is_one_line_and_nothing_is_written(folder, monkeypatch, chang
         cli.main(["reproduce", "slam", *(word for pair in options.items() for word in pair)])
     assert message in str(stop.value)
     assert sorted(path.name for path in folder.iterdir()) == before
+
+
+@pytest.mark.slow
+def test_workers_end_when_the_command_is_killed(folder, tmp_path):
+    process = start(tmp_path, "reproduce", "slam", "--data", folder, "--out", tmp_path, "--workers", 2, "--epochs", 500)
+    limit = time.monotonic() + 60
+    while len(members(process.pid)) < 4 and time.monotonic() < limit:  # the command, its two workers, and a tracker
+        time.sleep(0.1)
+    assert len(members(process.pid)) >= 4
+    time.sleep(2)
+    kill(process)

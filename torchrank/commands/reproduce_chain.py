@@ -5,7 +5,6 @@ import multiprocessing
 import os
 import statistics
 import string
-import threading
 import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -19,6 +18,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from torch import Tensor, nn
 
+from torchrank.commands.workers import begin_worker
 from torchrank.data import SequenceDataset, read_sequences
 from torchrank.data.files import whole_file
 from torchrank.errors import DataError, TorchRankError
@@ -112,26 +112,13 @@ def _each(train: "partial[Run]", jobs: Iterable[tuple[str, str, int]], workers: 
         yield from (train(*job) for job in jobs)
         return
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, mp_context=context, initializer=_begin_worker) as pool:
+    with ProcessPoolExecutor(workers, mp_context=context, initializer=begin_worker) as pool:
         try:
             for done in as_completed([pool.submit(train, *job) for job in jobs]):
                 yield done.result()
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
-
-
-def _begin_worker() -> None:
-    """Take one thread, and end when the command does, also when it was killed and could say nothing."""
-    torch.set_num_threads(1)
-    command = multiprocessing.parent_process()
-
-    def follow() -> None:
-        if command is not None:
-            command.join()
-            os._exit(1)
-
-    threading.Thread(target=follow, daemon=True).start()
 
 
 @cache

@@ -18,6 +18,7 @@ from torchrank.commands.slam_folds import PARTS, Fold, fold_of, read_parts
 from torchrank.commands.slam_methods import convergence, members, methods
 from torchrank.commands.slam_rankers import Fit, Ranker
 from torchrank.commands.slam_report import Report, Row, blend, markdown, results, summarize, table
+from torchrank.commands.workers import begin_worker
 from torchrank.data import QueryDataset
 from torchrank.data.files import whole_file
 from torchrank.errors import TorchRankError
@@ -122,7 +123,7 @@ def _work(
             torch.set_num_threads(threads)
         return
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, context, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+    with ProcessPoolExecutor(workers, context, initializer=begin_worker) as pool:
         waiting = {pool.submit(_fit, data, epochs, job): job for job in jobs}
         try:
             for done in as_completed(waiting):
