@@ -43,6 +43,9 @@ class Factorization(nn.Module):
     Source: the scorer of arXiv 1902.08495, section 3.1.
     """
 
+    #: parameters with a row for every user, which no other user moves
+    user_tables = ("user_vectors",)
+
     def __init__(
         self,
         num_users: int,

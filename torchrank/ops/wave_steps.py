@@ -64,7 +64,14 @@ def wave_loss(
 
 @torch.no_grad()
 def factorization_step(
-    user_vectors: Tensor, item_vectors: Tensor, item_offsets: Tensor | None, wave: Wave, *, eta: Any, mu: float
+    user_vectors: Tensor,
+    item_vectors: Tensor,
+    item_offsets: Tensor | None,
+    wave: Wave,
+    *,
+    eta: Any,
+    mu: float,
+    together: Callable[[Tensor], Tensor] | None = None,
 ) -> Tensor:
     """Take the plain gradient step of a wave for ``U_u·V_i + b_i`` and the logistic loss, in place.
 
@@ -75,6 +82,8 @@ def factorization_step(
         wave: the blocks.
         eta: step size η.
         mu: μ of the L2 term.
+        together: adds what items move by, ``(num_items, d)`` and ``(num_items, 1)``, up over the processes that work on
+            the wave; users are theirs alone.
 
     Returns:
         the wave's loss before the step, without the L2 term.
@@ -90,7 +99,12 @@ def factorization_step(
     by_user = steps[:, None] * item - (2 * mu * wave.user_weights)[:, None] * own
     by_item = steps[:, None] * own - (2 * mu * wave.item_weights)[:, None] * item
     user_vectors.index_add_(0, users, by_user, alpha=eta)
-    item_vectors.index_add_(0, items, by_item, alpha=eta)
-    if item_offsets is not None:
-        item_offsets.index_add_(0, items, steps[:, None], alpha=eta)
+    moves = (
+        [(item_vectors, by_item)] if item_offsets is None else [(item_vectors, by_item), (item_offsets, steps[:, None])]
+    )
+    for table, by_entry in moves:
+        if together is None:
+            table.index_add_(0, items, by_entry, alpha=eta)
+        else:
+            table.add_(together(torch.zeros_like(table).index_add_(0, items, by_entry)), alpha=eta)
     return (wave.pair_weights * torch.nn.functional.softplus(-difference)).sum()

@@ -51,6 +51,13 @@ class Waves:
     def __len__(self) -> int:
         return len(self.starting)
 
+    def with_starting(self, starting: list[int]) -> "Waves":
+        """Say how many users begin in each wave; waves beyond the last are empty."""
+        more = len(starting) - len(self)
+        ends = ([bounds[-1]] * more for bounds in (self.entry_bounds, self.pair_bounds))
+        entry_bounds, pair_bounds = (a + b for a, b in zip((self.entry_bounds, self.pair_bounds), ends, strict=True))
+        return replace(self, entry_bounds=entry_bounds, pair_bounds=pair_bounds, starting=starting)
+
     def to(self, device: torch.device | str) -> "Waves":
         """Move the tensors to a device."""
         return replace(

@@ -22,6 +22,7 @@ from torchrank.training.interaction_data import EpochPart
 from torchrank.training.lists import ShownLists
 from torchrank.training.preference import (
     check_numbers,
+    check_threads,
     log_measures,
     make_optimizer,
     move_schedule,
@@ -29,6 +30,7 @@ from torchrank.training.preference import (
     score,
     store,
 )
+from torchrank.training.processes import Processes, add_moves, keep_apart, user_tables
 from torchrank.training.sequential_steps import bpr_step, full_step
 from torchrank.training.spec import describe
 
@@ -65,7 +67,11 @@ class BPRModule(pl.LightningModule):
         lr_scheduler: makes the schedule of η from an optimiser; it moves once an epoch.
         loss: with ``"batched"``, a pair loss that sums its pairs; ``BPRLoss(reduction="sum")`` by default.
         optimizer: with ``"batched"``, makes the optimiser from the parameters, in place of SGD with ``eta``.
-        batch_size: with ``"batched"``, pairs a step; their losses are summed, not averaged.
+        batch_size: with ``"batched"``, pairs a step, in all processes together; their losses are summed, not averaged.
+        threads: with ``"sequential"``, how many step through different users side by side on the same tables without
+            locks (Hogwild); with more than 1 no two runs are quite the same.
+        combine: with ``"sequential"`` in several processes, what becomes of the parameters that they share after every
+            step of the trainer: the ``"mean"`` (local SGD), or the ``"sum"`` of how far each process moved them.
         seed: of a scorer made from the log and of the draws.
 
     Raises:
@@ -103,15 +109,19 @@ class BPRModule(pl.LightningModule):
         loss: nn.Module | None = None,
         optimizer: Callable[[Iterable[Any]], Optimizer] | None = None,
         batch_size: int = 4096,
+        threads: int = 1,
+        combine: Literal["mean", "sum"] = "mean",
         seed: int = 0,
     ) -> None:
         super().__init__()
+        check_option("combine", combine, ["mean", "sum"])
         check_option("pairs", pairs, [*_DRAWS, "all"])
         check_option("users", users, ["random", "each"])
         check_option("engine", engine, ["sequential", "batched"])
         if feedback is not None:
             check_option("feedback", feedback, ["all", "preferred"])
         check_numbers(eta=eta, mu=mu, offset_mu=offset_mu)
+        check_threads(threads, alone=engine == "batched" or pairs == "all")
         if batch_size < 1:
             raise TorchRankError(f"batch_size={batch_size!r}; give at least 1")
         if engine == "sequential" and not (loss is None and optimizer is None):
@@ -123,14 +133,17 @@ class BPRModule(pl.LightningModule):
         self.pairs, self.users, self.engine = pairs, users, engine
         self.eta, self.mu, self.offset_mu, self.lr_scheduler = eta, mu, offset_mu, lr_scheduler
         self.loss, self.optimizer, self.batch_size, self.seed = loss, optimizer, batch_size, seed
+        self.threads, self.combine = threads, combine
         self.automatic_optimization = False
         # the draws of an epoch follow each other, so that a checkpoint inside it knows the next
         self.register_buffer("draw_state", torch.zeros(1, dtype=torch.int64))
         self._train_log: InteractionLog | None = None
         self._lists: PairLists | None = None
         self._visits: tuple[int, NDArray[np.int32], NDArray[np.int64]] | None = None
+        self._processes, self._own = Processes(0, 1), None
 
     draw_state: Tensor
+    _own: NDArray[np.bool_] | None
 
     def setup(self, stage: str) -> None:
         """Make the scorer from the training log, and refuse what cannot be trained."""
@@ -139,6 +152,11 @@ class BPRModule(pl.LightningModule):
         log = self._train_log = prepare(self, compiled=self.engine == "sequential")
         if self.pairs == "all" and not isinstance(self.scorer, Factorization):
             raise TorchRankError('pairs="all" is compiled for Factorization; draw pairs for other scorers')
+        processes = self._processes = Processes.of(self.trainer)
+        if processes.size > 1 and self.pairs == "all":
+            raise TorchRankError('pairs="all" steps on the gradient of all users at once, in 1 process; use devices=1')
+        self._own = None if processes.size == 1 else processes.own(log.num_users)
+        keep_apart(self)
         self._lists, self._visits = PairLists.from_log(log), None
         self._eligible, self.skipped_users = eligible_users(self._lists, unobserved=self.pairs == "unobserved")
 
@@ -154,24 +172,42 @@ class BPRModule(pl.LightningModule):
         assert lists is not None  # noqa: S101 - for the type checker: made in setup
         assert scorer is not None  # noqa: S101 - likewise
         loss: float | Tensor
+        several = self._processes.size > 1
         if self.pairs == "all":
             loss = full_step(scorer, lists, optimizer, mu=self.mu)
         else:
             users, pairs = self._part(*batch)
-            state = self.draw_state.cpu().numpy().view(np.uint64)
-            if batch.number == 0:
-                state[:] = random_state(self.seed, self.current_epoch, 1)
-            if self.engine == "sequential":
-                loss, rejected = bpr_step(
-                    scorer, lists, users, pairs, optimizer, _DRAWS[self.pairs], self.mu, self.offset_mu, state
-                )
-                optimizer.step()  # without gradients: it moves nothing, and Lightning counts the step
-            else:
-                loss, rejected = self._run_batches(users, pairs, state, optimizer)
-            self.draw_state.copy_(torch.from_numpy(state.view(np.int64)))
-            self.log("rejected", rejected, batch_size=1)
-            self.log("skipped_users", float(self.skipped_users), batch_size=1)
-        self.log("train_loss", loss, on_step=True, on_epoch=True, batch_size=1, prog_bar=True)
+            state = self._state(batch.number)
+            run = self._run_visits if self.engine == "sequential" else self._run_batches
+            found, *counts = run(users, pairs, state, optimizer)
+            if not several:
+                self.draw_state.copy_(torch.from_numpy(state.view(np.int64)))
+            drawn, rejected = self._processes.total(counts)
+            loss = self._processes.sum(found) / max(drawn, 1)
+            self.log("rejected", rejected / max(drawn, 1), batch_size=1, sync_dist=several)
+            self.log("skipped_users", float(self.skipped_users), batch_size=1, sync_dist=several)
+        self.log("train_loss", loss, on_step=True, on_epoch=True, batch_size=1, prog_bar=True, sync_dist=several)
+
+    def _state(self, number: int) -> NDArray[np.uint64]:
+        """Return the state of the draws; of several processes each draws anew in every part, so that any may go on."""
+        if self._processes.size > 1:
+            return random_state(self.seed, self.current_epoch, 1, number, self._processes.rank)
+        state = self.draw_state.cpu().numpy().view(np.uint64)
+        if number == 0 or not state.any():  # none was kept by several processes
+            state[:] = random_state(self.seed, self.current_epoch, 1)
+        return state
+
+    def _run_visits(
+        self, users: NDArray[np.int32], pairs: NDArray[np.int64], state: NDArray[np.uint64], optimizer: Any
+    ) -> tuple[Tensor, int, int]:
+        lists, scorer = self._lists, self.scorer
+        assert lists is not None  # noqa: S101 - for the type checker: made in setup
+        assert scorer is not None  # noqa: S101 - likewise
+        how = optimizer, _DRAWS[self.pairs], self.mu, self.offset_mu, state, self.threads
+        with add_moves(self._processes, scorer, average=self.combine == "mean"):
+            loss, drawn, rejected = bpr_step(scorer, lists, users, pairs, *how)
+        optimizer.step()  # without gradients: it moves nothing, and Lightning counts the step
+        return torch.tensor(loss, dtype=torch.float64), drawn, rejected
 
     def _part(self, number: int, parts: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
         """Users to draw for in one of ``parts`` shares of the epoch, and how many pairs each."""
@@ -182,7 +218,9 @@ class BPRModule(pl.LightningModule):
         done = np.append(0, np.cumsum(pairs))
         first, last = np.searchsorted(done, [done[-1] * number / parts, done[-1] * (number + 1) / parts])
         last = len(users) if number == parts - 1 else last
-        return users[first:last], pairs[first:last]
+        users, pairs = users[first:last], pairs[first:last]
+        own = slice(None) if self._own is None else self._own[users]
+        return users[own], pairs[own]
 
     def _lay_out(self, random: np.random.Generator) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
         lists = self._lists
@@ -198,7 +236,7 @@ class BPRModule(pl.LightningModule):
 
     def _run_batches(
         self, users: NDArray[np.int32], pairs: NDArray[np.int64], state: NDArray[np.uint64], optimizer: Any
-    ) -> tuple[Tensor, float]:
+    ) -> tuple[Tensor, int, int]:
         lists, scorer, loss = self._lists, self.scorer, self.loss or BPRLoss(reduction="sum")
         assert lists is not None  # noqa: S101 - for the type checker: made in setup
         assert scorer is not None  # noqa: S101 - likewise
@@ -206,8 +244,9 @@ class BPRModule(pl.LightningModule):
         *drawn, rejected = draw_visits(users, pairs, *places, lists.num_items, _DRAWS[self.pairs], state)
         owners, liked, other = (torch.from_numpy(x).to(self.device) for x in drawn)
         total = torch.zeros((), device=self.device)
-        for first in range(0, len(owners), self.batch_size):
-            part = slice(first, first + self.batch_size)
+        size = self._processes.share(self.batch_size)
+        for first in range(0, self._processes.most(len(owners)), size):  # empty where others have more
+            part = slice(first, first + size)
             twice, both = owners[part].repeat(2), torch.cat([liked[part], other[part]])
             positive, negative = scorer(twice, both).chunk(2)
             value = objective = loss(positive, negative)
@@ -215,10 +254,10 @@ class BPRModule(pl.LightningModule):
                 by_user, by_item = scorer.squared_norms(twice, both)  # type: ignore[operator] # refused in setup
                 objective = value + self.mu * (by_user.sum() / 2 + by_item.sum())
             optimizer.zero_grad(set_to_none=False)
-            self.manual_backward(objective)
+            self._processes.backward(self, objective, scorer)
             optimizer.step()
             total += value.detach()
-        return total / max(len(owners), 1), rejected / max(len(owners), 1)
+        return total, len(owners), rejected
 
     def validation_step(self, batch: ShownLists, batch_idx: int) -> None:
         """Log the measures of the validation part."""
@@ -236,6 +275,11 @@ class BPRModule(pl.LightningModule):
         """Refuse, before any work is done, a module that its checkpoints could not rebuild."""
         if self.trainer.checkpoint_callbacks:
             describe(self)
+
+    def on_train_end(self) -> None:
+        """Give every process the vectors of all users."""
+        if self._processes.size > 1:
+            self._processes.merge_users(user_tables(self))
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Store what rebuilds the module, and the users and items it knows."""

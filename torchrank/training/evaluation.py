@@ -22,6 +22,8 @@ from torchrank.training.recommendation import batch_size, best_items, score_item
 from torchrank.types import InteractionScorer
 
 _Measure = Callable[[Tensor, Tensor, Tensor], Tensor]
+NOT_PUBLISHED = "no user has two test items, one of them preferred; the published protocol leaves all out"
+NO_PAIR = "no user has both preferred and other test items, so there is no pair to lose on"
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,10 +119,17 @@ def evaluate_published(
         >>> sorted(result.mean)
         ['map@5', 'ndcg@5']
     """
-    lists = test if isinstance(test, ShownLists) else ShownLists.from_log(test)
+    found = measure_published(scorer, test if isinstance(test, ShownLists) else ShownLists.from_log(test), cutoffs)
+    if not len(found.users):
+        raise DataError(NOT_PUBLISHED)
+    return found
+
+
+def measure_published(
+    scorer: InteractionScorer, lists: ShownLists, cutoffs: Sequence[int] = (5, 10)
+) -> PublishedEvaluation:
+    """Measure what :func:`evaluate_published` does; of lists where nobody counts there are no values."""
     lists = lists.where((lists.positives > 0) & (lists.sizes > 1))
-    if not len(lists):
-        raise DataError("no user has two test items, one of them preferred; the published protocol leaves all out")
     measures: dict[str, _Measure] = {}
     for k in cutoffs:
         measures[f"map@{k}"] = partial(average_precision, k=k, normalize="hits")
@@ -247,10 +256,18 @@ def evaluate_loss(scorer: InteractionScorer, test: InteractionLog | ShownLists) 
         0.6931
     """
     lists = test if isinstance(test, ShownLists) else ShownLists.from_log(test)
-    losses = mean_logistic_loss(score_lists(scorer, lists).double().numpy(), lists.preferred, lists.offsets)
+    losses = pair_losses(scorer, lists)
     if np.isnan(losses).all():
-        raise DataError("no user has both preferred and other test items, so there is no pair to lose on")
+        raise DataError(NO_PAIR)
     return float(np.nanmean(losses))
+
+
+def pair_losses(scorer: InteractionScorer, lists: ShownLists) -> NDArray[np.float64]:
+    """Average the logistic pair loss of each list: ``(Q,)``, NaN where a list has no pair."""
+    losses: NDArray[np.float64] = mean_logistic_loss(
+        score_lists(scorer, lists).double().numpy(), lists.preferred, lists.offsets
+    )
+    return losses
 
 
 def _measure(

@@ -5,12 +5,12 @@ from typing import Any, NamedTuple
 
 import pytorch_lightning as pl
 import torch
-from torch.utils.data import DataLoader
 
 from torchrank.data.log import InteractionLog
 from torchrank.data.reading import read_log
 from torchrank.errors import DataError, TorchRankError
 from torchrank.training.lists import ShownLists
+from torchrank.training.processes import Processes
 
 
 class EpochPart(NamedTuple):
@@ -160,26 +160,30 @@ class InteractionDataModule(pl.LightningDataModule):
         """The steps of an epoch."""
         return EpochParts(self.steps_per_epoch)
 
-    def val_dataloader(self) -> Any:
+    def val_dataloader(self) -> "OneBatch":
         """One batch, all lists of the validation part; nothing where there is none."""
-        return _NoBatches() if self.val_log is None else _one_batch(self.val_log)
+        return OneBatch(None if self.val_log is None else self._lists(self.val_log))
 
-    def test_dataloader(self) -> Any:
+    def test_dataloader(self) -> "OneBatch":
         """One batch, all lists of the test part."""
-        return _one_batch(self.test_log)
+        return OneBatch(self._lists(self.test_log))
+
+    def _lists(self, log: InteractionLog) -> ShownLists:
+        """The lists of all users, or of those of this process."""
+        lists = ShownLists.from_log(log)
+        processes = Processes.of(self.trainer)
+        return lists if processes.size == 1 else lists.where(processes.own(log.num_users)[lists.users])
 
     def transfer_batch_to_device(self, batch: Any, device: torch.device, dataloader_idx: int) -> Any:
         """Leave batches where they are: they say what to work on and hold no tensors."""
         return batch
 
 
-class _NoBatches:
-    """An iterable of nothing that does not know its length: Lightning warns of one that does."""
+class OneBatch:
+    """A loader of one batch or none; it does not tell its length, of which Lightning warns where it is 0."""
+
+    def __init__(self, lists: ShownLists | None) -> None:
+        self.lists = lists
 
     def __iter__(self) -> Iterator[ShownLists]:
-        return iter(())
-
-
-def _one_batch(log: InteractionLog) -> Any:
-    lists: Any = [ShownLists.from_log(log)]
-    return DataLoader(lists, batch_size=None)
+        return iter(() if self.lists is None else (self.lists,))

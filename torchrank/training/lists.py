@@ -125,5 +125,5 @@ def score_lists(scorer: InteractionScorer, lists: ShownLists) -> Tensor:
     device = device_of(scorer)
     users = torch.from_numpy(np.repeat(lists.users, lists.sizes))
     items = torch.from_numpy(lists.items).long()
-    parts = [slice(first, first + _PAIRS) for first in range(0, len(items), _PAIRS)]
+    parts = [slice(first, first + _PAIRS) for first in range(0, max(len(items), 1), _PAIRS)]
     return torch.cat([scorer(users[part].to(device), items[part].to(device)).float().cpu() for part in parts])

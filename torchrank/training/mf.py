@@ -5,17 +5,19 @@ from typing import Any, Literal
 
 import numpy as np
 import pytorch_lightning as pl
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
 from torchrank.data.log import InteractionLog
-from torchrank.errors import TorchRankError
+from torchrank.errors import TorchRankError, check_option
 from torchrank.models import Factorization
 from torchrank.training.interaction_data import EpochPart
 from torchrank.training.lists import ShownLists
 from torchrank.training.preference import (
     check_numbers,
+    check_threads,
     log_measures,
     make_optimizer,
     move_schedule,
@@ -23,6 +25,7 @@ from torchrank.training.preference import (
     score,
     store,
 )
+from torchrank.training.processes import Processes, add_moves, keep_apart, user_tables
 from torchrank.training.sequential_steps import mf_step
 from torchrank.training.spec import describe
 
@@ -40,6 +43,10 @@ class MFModule(pl.LightningModule):
         eta: step size η.
         mu: μ.
         lr_scheduler: makes the schedule of η from an optimiser; it moves once an epoch.
+        threads: how many step through different users side by side on the same tables without
+            locks (Hogwild); with more than 1 no two runs are quite the same.
+        combine: in several processes, what becomes of items' vectors after every step of the trainer: the ``"mean"`` of
+            the processes' (local SGD), or the ``"sum"`` of how far each moved them.
         seed: of a scorer made from the log and of the order, drawn anew every epoch.
 
     Raises:
@@ -69,10 +76,15 @@ class MFModule(pl.LightningModule):
         eta: float = 0.01,
         mu: float = 0.01,
         lr_scheduler: Callable[[Optimizer], LRScheduler] | None = None,
+        threads: int = 1,
+        combine: Literal["mean", "sum"] = "mean",
         seed: int = 0,
     ) -> None:
         super().__init__()
+        check_option("combine", combine, ("mean", "sum"))
         check_numbers(eta=eta, mu=mu)
+        check_threads(threads)
+        self.threads, self.combine = threads, combine
         self.scorer = scorer
         self.dim, self.init, self.eta, self.mu, self.lr_scheduler, self.seed = dim, init, eta, mu, lr_scheduler, seed
         # squared errors fit the share of positive feedback, not its log-odds, so offsets start nowhere useful
@@ -80,6 +92,9 @@ class MFModule(pl.LightningModule):
         self.automatic_optimization = False
         self._train_log: InteractionLog | None = None
         self._rows: tuple[int, Any] | None = None
+        self._processes, self._own = Processes(0, 1), None
+
+    _own: NDArray[np.bool_] | None
 
     def setup(self, stage: str) -> None:
         """Make the scorer from the training log, and refuse what cannot be trained."""
@@ -88,6 +103,9 @@ class MFModule(pl.LightningModule):
         self._train_log, self._rows = prepare(self, compiled=True), None
         if not isinstance(self.scorer, Factorization):
             raise TorchRankError("MFModule is compiled for Factorization")
+        processes = self._processes = Processes.of(self.trainer)
+        self._own = None if processes.size == 1 else processes.own(self._train_log.num_users)
+        keep_apart(self)
 
     def forward(self, users: Tensor, items: Tensor) -> Tensor:
         """Score users and items by internal index: ``(...)`` each to ``(...)``."""
@@ -104,9 +122,14 @@ class MFModule(pl.LightningModule):
             order = np.random.default_rng([self.seed, self.current_epoch]).permutation(len(log))
             self._rows = self.current_epoch, order
         first, last = (len(log) * n // batch.parts for n in (batch.number, batch.number + 1))
-        loss = mf_step(scorer, log, self._rows[1][first:last], optimizer, mu=self.mu)
+        rows, processes = self._rows[1][first:last], self._processes
+        rows = rows if self._own is None else rows[self._own[log.users[rows]]]
+        with add_moves(processes, scorer, average=self.combine == "mean"):
+            loss = mf_step(scorer, log, rows, optimizer, mu=self.mu, threads=self.threads)
         optimizer.step()  # without gradients: it moves nothing, and Lightning counts the step
-        self.log("train_loss", loss, on_step=True, on_epoch=True, batch_size=1, prog_bar=True)
+        loss = processes.total([loss])[0] / max(last - first, 1)
+        several = processes.size > 1
+        self.log("train_loss", loss, on_step=True, on_epoch=True, batch_size=1, prog_bar=True, sync_dist=several)
 
     def validation_step(self, batch: ShownLists, batch_idx: int) -> None:
         """Log the measures of the validation part."""
@@ -124,6 +147,11 @@ class MFModule(pl.LightningModule):
         """Refuse, before any work is done, a module that its checkpoints could not rebuild."""
         if self.trainer.checkpoint_callbacks:
             describe(self)
+
+    def on_train_end(self) -> None:
+        """Give every process the vectors of all users."""
+        if self._processes.size > 1:
+            self._processes.merge_users(user_tables(self))
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Store what rebuilds the module, and the users and items it knows."""

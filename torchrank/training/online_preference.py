@@ -63,7 +63,8 @@ def partial_fit(scorer: nn.Module, blocks: Blocks, *, eta: float = 0.01, mu: flo
     if not len(blocks):
         return 0.0
     if type(scorer) in (Factorization, FeedbackFactorization) and _on_cpu(scorer):
-        return saros_step(scorer, plan, users, optimizer, mu=mu, momentum=0.0, average=None)
+        lost, pairs = saros_step(scorer, plan, users, optimizer, mu=mu, momentum=0.0, average=None)
+        return lost / max(pairs, 1)
     waves = plan.waves(lanes).to(next(scorer.parameters()).device)
     loss, total = BPRLoss(reduction="sum"), 0.0
     for number in range(len(waves)):

@@ -14,8 +14,9 @@ from torchrank.data.log import InteractionLog
 from torchrank.errors import DataError, TorchRankError
 from torchrank.models import Factorization, FeedbackFactorization
 from torchrank.training.checkpoint import SPEC_KEY
-from torchrank.training.evaluation import evaluate_loss, evaluate_published, evaluate_shown
+from torchrank.training.evaluation import NO_PAIR, NOT_PUBLISHED, evaluate_shown, measure_published, pair_losses
 from torchrank.training.lists import ShownLists
+from torchrank.training.processes import Processes, user_tables
 from torchrank.training.spec import describe
 
 
@@ -60,9 +61,8 @@ def prepare(module: Any, *, compiled: bool) -> InteractionLog:
 
     Raises:
         DataError: there is no log, or the scorer was made for another.
-        TorchRankError: several processes, or a scorer that the engine or μ does not go with.
+        TorchRankError: a scorer that the engine or μ does not go with.
     """
-    check_one_process(module.trainer)
     log = training_log(module.trainer)
     if module.scorer is None:
         options = {name: getattr(module, name) for name in ("dim", "init", "item_bias", "feedback", "seed")}
@@ -155,6 +155,20 @@ def check_numbers(**values: float) -> None:
             raise TorchRankError(f"{name}={value!r}; give a finite number, at least 0")
 
 
+def check_threads(threads: int, *, alone: bool = False) -> None:
+    """Refuse a number of threads that is none, or more than one where one has to do it all.
+
+    Raises:
+        TorchRankError: it is.
+    """
+    if threads < 1:
+        raise TorchRankError(f"threads={threads!r}; give at least 1")
+    if alone and threads > 1:
+        raise TorchRankError(
+            f'threads={threads} are for engine="sequential", without momentum, averaging and pairs="all"; set threads=1'
+        )
+
+
 def move_schedule(module: pl.LightningModule) -> None:
     """Move the schedule of η to the present epoch, however training came to it."""
     scheduler: Any = module.lr_schedulers()
@@ -166,15 +180,27 @@ def log_measures(module: pl.LightningModule, lists: ShownLists, prefix: str) -> 
     """Log how a module orders a part's shown items.
 
     ``loss`` is the logistic pair loss, ``ndcg@10``, ``map@10`` and ``auc`` are by the usual conventions,
-    ``published_ndcg@10`` and ``published_map@10`` by those of the SAROS paper.
+    ``published_ndcg@10`` and ``published_map@10`` by those of the SAROS paper. Of several processes each measures its
+    own users' lists; what is logged are the means over all users.
+
+    Raises:
+        DataError: no user of the part counts, or a score is NaN.
     """
-    shown, published = evaluate_shown(module, lists).mean, evaluate_published(module, lists).mean
-    values = {"loss": evaluate_loss(module, lists)}
+    values: dict[str, NDArray[np.float64]] = {"loss": pair_losses(module, lists)}
+    shown = evaluate_shown(module, lists).values
     values |= {name: shown[name] for name in ("ndcg@10", "map@10", "auc")}
+    published = measure_published(module, lists).values
     values |= {f"published_{name}": published[name] for name in ("ndcg@10", "map@10")}
+    processes = Processes.of(module.trainer)
+    sums = processes.total([float(np.nansum(each)) for each in values.values()])
+    counts = processes.total([int((~np.isnan(each)).sum()) for each in values.values()])
+    for name, problem in (("loss", NO_PAIR), ("published_ndcg@10", NOT_PUBLISHED)):
+        if counts[list(values).index(name)] == 0:
+            raise DataError(problem)
     bar = {"loss", "ndcg@10"}
-    for name, value in values.items():
-        module.log(prefix + name, value, batch_size=len(lists), prog_bar=name in bar)
+    for name, total, count in zip(values, sums, counts, strict=True):
+        mean = total / count if count else float("nan")
+        module.log(prefix + name, mean, batch_size=1, prog_bar=name in bar, sync_dist=processes.size > 1)
 
 
 def score(scorer: nn.Module | None, users: Tensor, items: Tensor) -> Tensor:
@@ -198,8 +224,34 @@ def make_optimizer(module: Any, parameters: Any, *, momentum: float = 0.0) -> An
     return {"optimizer": optimizer, "lr_scheduler": {"scheduler": module.lr_scheduler(optimizer)}}
 
 
-def store(module: pl.LightningModule, log: InteractionLog | None, checkpoint: dict[str, Any]) -> None:
-    """Add to a checkpoint what rebuilds the module, and the users and items it knows."""
+def store(module: Any, log: InteractionLog | None, checkpoint: dict[str, Any]) -> None:
+    """Add to a checkpoint what rebuilds the module, the users and items it knows, and how many processes trained it.
+
+    What each process knows of its own users is put together first; all processes call this, the first one writes.
+    """
+    processes = Processes.of(module.trainer)
+    if processes.size > 1:
+        processes.merge_users(user_tables(module))
     checkpoint[SPEC_KEY] = describe(module)
+    checkpoint["processes"] = processes.size
     if log is not None:
         checkpoint["catalogue"] = Catalogue.from_log(log).state()
+
+
+def check_place(module: Any, number: int, what: str) -> None:
+    """Refuse to go on inside an epoch that other numbers of processes divide otherwise.
+
+    Args:
+        module: with ``resumed_with``, the number of processes of the checkpoint it goes on from.
+        number: of the part of the epoch that is next.
+        what: has been divided.
+
+    Raises:
+        DataError: the number of processes is another, and the epoch has begun.
+    """
+    before, now = module.resumed_with, Processes.of(module.trainer).size
+    if number > 0 and before is not None and before != now:
+        raise DataError(
+            f"the checkpoint is from inside an epoch whose {what} were divided among {before} processes, not {now}; go"
+            f" on with {before}, or from a checkpoint of the end of an epoch"
+        )

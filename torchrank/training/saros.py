@@ -1,10 +1,13 @@
 """SAROS as a LightningModule: two engines for one algorithm."""
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any, Literal
 
+import numpy as np
 import pytorch_lightning as pl
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
@@ -21,6 +24,8 @@ from torchrank.training.interaction_data import EpochPart
 from torchrank.training.lists import ShownLists
 from torchrank.training.preference import (
     check_numbers,
+    check_place,
+    check_threads,
     log_measures,
     make_optimizer,
     move_schedule,
@@ -28,6 +33,7 @@ from torchrank.training.preference import (
     score,
     store,
 )
+from torchrank.training.processes import Processes, add_moves, keep_apart, user_tables
 from torchrank.training.saros_plan import BlockOptions, EpochPlan, plan_epoch
 from torchrank.training.sequential_steps import saros_step
 from torchrank.training.spec import describe
@@ -65,7 +71,12 @@ class SAROSModule(pl.LightningModule):
         loss: with ``"batched"``, a pair loss that sums its weighted pairs; ``BPRLoss(reduction="sum")`` by default.
         optimizer: with ``"batched"``, makes the optimiser from the parameters, in place of SGD with ``eta`` and
             ``momentum``; a wave's block losses are summed, not averaged.
-        lanes: with ``"batched"``, how many users move side by side; one takes the steps of ``"sequential"``.
+        lanes: with ``"batched"``, how many users move side by side, in all processes together; one takes the steps of
+            ``"sequential"``.
+        threads: with ``"sequential"``, how many step through different users side by side on the same tables without
+            locks (Hogwild); with more than 1 no two runs are quite the same.
+        combine: with ``"sequential"`` in several processes, what becomes of the parameters that they share after every
+            step of the trainer: the ``"mean"`` (local SGD), or the ``"sum"`` of how far each process moved them.
         seed: of a scorer made from the log and of the orders.
 
     Raises:
@@ -108,9 +119,12 @@ class SAROSModule(pl.LightningModule):
         loss: nn.Module | None = None,
         optimizer: Callable[[Iterable[Any]], Optimizer] | None = None,
         lanes: int = 4096,
+        threads: int = 1,
+        combine: Literal["mean", "sum"] = "mean",
         seed: int = 0,
     ) -> None:
         super().__init__()
+        check_option("combine", combine, ("mean", "sum"))
         check_option("engine", engine, ("sequential", "batched"))
         check_option("rule", rule, RULES)
         check_option("order", order, ("time", "shuffled"))
@@ -121,6 +135,7 @@ class SAROSModule(pl.LightningModule):
         check_numbers(eta=eta, mu=mu, momentum=momentum)
         if momentum >= 1:
             raise TorchRankError(f"momentum={momentum!r}; give a number below 1")
+        check_threads(threads, alone=engine == "batched" or momentum > 0 or averaging)
         if lanes < 1:
             raise TorchRankError(f"lanes={lanes!r}; give at least 1")
         if engine == "sequential" and not (loss is None and optimizer is None):
@@ -136,10 +151,15 @@ class SAROSModule(pl.LightningModule):
         self.minimum, self.maximum, self.overflow = minimum, maximum, overflow
         self.eta, self.mu, self.momentum, self.averaging = eta, mu, momentum, averaging
         self.lr_scheduler, self.loss, self.optimizer, self.lanes, self.seed = lr_scheduler, loss, optimizer, lanes, seed
+        self.threads, self.combine = threads, combine
         self.automatic_optimization = False
         self.average = StartAverage(scorer) if averaging and scorer is not None else None
         self._train_log: InteractionLog | None = None
         self._plan: tuple[int, EpochPlan, Waves | None] | None = None
+        self._processes, self._own = Processes(0, 1), None
+        self.resumed_with: int | None = None
+
+    _own: NDArray[np.bool_] | None
 
     def setup(self, stage: str) -> None:
         """Make the scorer from the training log, and refuse what cannot be trained."""
@@ -147,10 +167,16 @@ class SAROSModule(pl.LightningModule):
             return
         self._train_log = prepare(self, compiled=self.engine == "sequential")
         self._plan = None
+        self._processes = Processes.of(self.trainer)
+        alone = self._processes.size == 1
+        self._own = None if alone else self._processes.own(self._train_log.num_users)
+        if self.engine == "sequential" and not alone and (self.momentum > 0 or self.averaging):
+            raise TorchRankError('momentum and averaging in several processes need engine="batched"')
         if self.engine == "sequential" and self.momentum > 0 and not isinstance(self.scorer, Factorization):
             raise TorchRankError('momentum with a feedback factorisation needs engine="batched"')
         if self.averaging and self.average is None:
             self.average = StartAverage(self.scorer)  # type: ignore[arg-type] # there is one
+        keep_apart(self)
 
     @property
     def _moving(self) -> nn.Module:
@@ -168,26 +194,35 @@ class SAROSModule(pl.LightningModule):
         optimizer: Any = self.optimizers()
         move_schedule(self)
         if self._plan is None or self._plan[0] != self.current_epoch:
+            if self.engine == "batched":
+                check_place(self, batch.number, "waves")
             self._plan = self._lay_out(self.current_epoch)
         _, plan, waves = self._plan
         loss: float | Tensor
         if waves is None:
-            loss = saros_step(
-                self._moving,
-                plan,
-                plan.part(*batch),
-                optimizer,
-                mu=self.mu,
-                momentum=self.momentum,
-                average=self.average,
-            )
+            loss = self._run_users(plan, batch, optimizer)
             optimizer.step()  # without gradients: it moves nothing, and Lightning counts the step
         else:
             first, last = (len(waves) * n // batch.parts for n in (batch.number, batch.number + 1))
             loss = self._run_waves(waves, range(first, last), optimizer)
         if self.average is not None:
             self.average.write_mean(self.scorer)  # type: ignore[arg-type] # there is one
-        self.log("train_loss", loss, on_step=True, on_epoch=True, batch_size=1, prog_bar=True)
+        several = self._processes.size > 1
+        self.log("train_loss", loss, on_step=True, on_epoch=True, batch_size=1, prog_bar=True, sync_dist=several)
+
+    def _run_users(self, plan: EpochPlan, batch: EpochPart, optimizer: Any) -> float | Tensor:
+        users = plan.part(*batch)
+        users = users if self._own is None else users[self._own[users]]
+        options: dict[str, Any] = {
+            "mu": self.mu,
+            "momentum": self.momentum,
+            "average": self.average,
+            "threads": self.threads,
+        }
+        with add_moves(self._processes, self._moving, average=self.combine == "mean"):
+            found = saros_step(self._moving, plan, users, optimizer, **options)
+        loss, pairs = self._processes.total(found)
+        return loss / max(pairs, 1)
 
     def _lay_out(self, epoch: int) -> tuple[int, EpochPlan, Waves | None]:
         options = BlockOptions(
@@ -201,7 +236,12 @@ class SAROSModule(pl.LightningModule):
             return epoch, plan, None
         if before is not None and self.order == "time" and self.user_order == "fixed":
             return epoch, plan, self._plan[2]  # type: ignore[index] # the same blocks in the same order
-        return epoch, plan, plan.waves(self.lanes).to(self.device)
+        processes = self._processes
+        if self._own is None:
+            return epoch, plan, plan.waves(self.lanes).to(self.device)
+        waves = replace(plan, users=plan.users[self._own[plan.users]]).waves(processes.share(self.lanes))
+        length = processes.most(len(waves))  # where others have more waves, this process has empty ones
+        return epoch, plan, waves.with_starting(processes.totals(waves.starting, length)).to(self.device)
 
     def _run_waves(self, waves: Waves, numbers: range, optimizer: Any) -> Tensor:
         scorer, loss = self._moving, self.loss or BPRLoss(reduction="sum")
@@ -214,16 +254,18 @@ class SAROSModule(pl.LightningModule):
             if plain and isinstance(scorer, Factorization):
                 tables = scorer.user_vectors.data, scorer.item_vectors.data
                 offsets = None if scorer.item_offsets is None else scorer.item_offsets.data
-                total += factorization_step(*tables, offsets, wave, eta=optimizer.param_groups[0]["lr"], mu=self.mu)
+                eta, together = optimizer.param_groups[0]["lr"], None if self._own is None else self._processes.sum
+                total += factorization_step(*tables, offsets, wave, eta=eta, mu=self.mu, together=together)
             else:
                 value, objective = wave_loss(scorer, loss, wave, mu=self.mu)
                 optimizer.zero_grad(set_to_none=False)
-                self.manual_backward(objective)
+                self._processes.backward(self, objective, scorer)
                 optimizer.step()
                 total += value
             blocks += wave.user_weights.sum()
         if plain:
             optimizer.step()  # without gradients, as above
+        total, blocks = self._processes.sum(torch.stack([total, blocks])).unbind()
         return total / blocks.clamp(min=1)
 
     def validation_step(self, batch: ShownLists, batch_idx: int) -> None:
@@ -242,6 +284,15 @@ class SAROSModule(pl.LightningModule):
         """Refuse, before any work is done, a module that its checkpoints could not rebuild."""
         if self.trainer.checkpoint_callbacks:
             describe(self)
+
+    def on_train_end(self) -> None:
+        """Give every process the vectors of all users."""
+        if self._processes.size > 1:
+            self._processes.merge_users(user_tables(self))
+
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Remember how many processes the run had."""
+        self.resumed_with = checkpoint.get("processes", 1)
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Store what rebuilds the module, and the users and items it knows."""

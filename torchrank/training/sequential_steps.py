@@ -1,5 +1,7 @@
-"""The compiled loops run on a scorer's own tables."""
+"""The compiled loops run on a scorer's own tables, in one thread or in several that share them (Hogwild)."""
 
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -9,8 +11,9 @@ from torch import Tensor, nn
 
 from torchrank.data.log import InteractionLog
 from torchrank.data.pairs import PairLists
-from torchrank.models import Factorization
+from torchrank.models import Factorization, FeedbackFactorization
 from torchrank.ops.sequential.bpr import bpr_feedback_visits, bpr_visits
+from torchrank.ops.sequential.compiled import random_state
 from torchrank.ops.sequential.feedback import saros_feedback_users
 from torchrank.ops.sequential.full import full_gradient
 from torchrank.ops.sequential.mf import mf_rows
@@ -24,6 +27,19 @@ _NO_SUMS = np.zeros((0, 1)), np.zeros((0, 1)), np.zeros((0, 1))
 _NO_COUNTS = np.zeros(0, np.int64), np.zeros(0, np.int64)
 
 
+def side_by_side(step: Callable[..., Any], shares: Iterable[tuple[Any, ...]]) -> list[Any]:
+    """Take a compiled step on several shares of the users at once, each in a thread; the tables have no locks.
+
+    Source: Recht, Ré, Wright & Niu, "Hogwild!: a lock-free approach to parallelizing stochastic gradient descent"
+    (NIPS 2011).
+    """
+    each = list(shares)
+    if len(each) == 1:
+        return [step(*each[0])]
+    with ThreadPoolExecutor(len(each)) as pool:
+        return list(pool.map(lambda share: step(*share), each))
+
+
 def saros_step(
     scorer: nn.Module,
     plan: EpochPlan,
@@ -33,7 +49,8 @@ def saros_step(
     mu: float,
     momentum: float,
     average: StartAverage | None,
-) -> float:
+    threads: int = 1,
+) -> tuple[float, int]:
     """Step through the blocks of some users, in place.
 
     Args:
@@ -44,9 +61,10 @@ def saros_step(
         mu: μ of the L2 term.
         momentum: m, for a factorisation.
         average: sums over user starts, changed; None without averaging.
+        threads: how many step through users side by side; 1 with momentum or averaging.
 
     Returns:
-        the mean of the pair losses, each before its step.
+        the sum of the pair losses, each before its step, and the number of pairs.
     """
     known = compiled_scorer(scorer)
     eta = float(optimizer.param_groups[0]["lr"])
@@ -58,7 +76,7 @@ def saros_step(
         loss, pairs = saros_momentum_users(
             views(known.user_vectors), item_vectors, item_offsets, velocities, *walk, eta, mu, momentum
         )
-        return float(loss / max(pairs, 1))
+        return float(loss), int(pairs)
     sums, counts, starts = _NO_SUMS, _NO_COUNTS, 0
     if average is not None:
         held = {name: pair for (name, _), pair in zip(average.scorer.named_parameters(), average.sums(), strict=True)}
@@ -66,17 +84,24 @@ def saros_step(
         offsets = held.get("item_offsets", (torch.zeros(0, 1, dtype=torch.float64), torch.zeros(0)))
         sums = first[0].numpy(), held["item_vectors"][0].numpy(), offsets[0].numpy()
         counts, starts = (first[1].numpy(), held["item_vectors"][1].numpy()), int(average.starts)
-    if isinstance(known, Factorization):
-        found = saros_users(views(known.user_vectors), item_vectors, item_offsets, *walk, eta, mu, sums, counts, starts)
-    else:
-        feedback = views(known.feedback_vectors), known.feedback_starts.numpy(), known.feedbacks.numpy()
-        found = saros_feedback_users(*feedback, item_vectors, item_offsets, *walk, eta, mu, sums, counts, starts)
-    loss, pairs, starts = found
+    step = saros_users if isinstance(known, Factorization) else saros_feedback_users
+    described = *_described(known), item_vectors, item_offsets
+    rest = plan.block_starts, plan.slices, plan.items, eta, mu, sums, counts, starts
+    shares = ((*described, users[users % threads == n], *rest) for n in range(threads))
+    losses, pairs_of, starts_of = zip(*side_by_side(step, shares), strict=True)
+    loss, pairs, starts = sum(losses), sum(pairs_of), starts_of[0]
     if average is not None:
         average.starts.fill_(starts)
         if "item_offsets" in held:
             held["item_offsets"][1].copy_(held["item_vectors"][1])  # offsets move when their vectors do
-    return float(loss / max(pairs, 1))
+    return float(loss), int(pairs)
+
+
+def _described(scorer: Factorization | FeedbackFactorization) -> tuple[NDArray[Any], ...]:
+    """Return the arrays that describe users to a compiled loop."""
+    if isinstance(scorer, Factorization):
+        return (views(scorer.user_vectors),)
+    return views(scorer.feedback_vectors), scorer.feedback_starts.numpy(), scorer.feedbacks.numpy()
 
 
 def _velocity(optimizer: Any, parameter: Tensor | None) -> NDArray[np.float32]:
@@ -99,7 +124,8 @@ def bpr_step(
     mu: float,
     offset_mu: float,
     state: NDArray[np.uint64],
-) -> tuple[float, float]:
+    threads: int = 1,
+) -> tuple[float, int, int]:
     """Draw pairs for users and step on each, in place.
 
     Args:
@@ -112,20 +138,23 @@ def bpr_step(
         mu: μ of the L2 term.
         offset_mu: the same on offsets.
         state: of the draws, changed.
+        threads: how many draw and step side by side, for different users.
 
     Returns:
-        the mean of the pair losses, each before its step, and of the rejected draws a pair.
+        the sum of the pair losses, each before its step, the number of pairs, and of rejected draws.
     """
     known = compiled_scorer(scorer)
-    tables = views(known.item_vectors), views(known.item_offsets).reshape(-1)
+    tables = *_described(known), views(known.item_vectors), views(known.item_offsets).reshape(-1)
     places = lists.starts, lists.middles, lists.items, lists.seen_starts, lists.seen
-    walk = users, pairs, *places, draws, float(optimizer.param_groups[0]["lr"]), mu, offset_mu, state
-    if isinstance(known, Factorization):
-        loss, drawn, rejected = bpr_visits(views(known.user_vectors), *tables, *walk)
-    else:
-        feedback = views(known.feedback_vectors), known.feedback_starts.numpy(), known.feedbacks.numpy()
-        loss, drawn, rejected = bpr_feedback_visits(*feedback, *tables, *walk)
-    return float(loss / max(drawn, 1)), float(rejected / max(drawn, 1))
+    options = draws, float(optimizer.param_groups[0]["lr"]), mu, offset_mu
+    step = bpr_visits if isinstance(known, Factorization) else bpr_feedback_visits
+    states = [state, *(random_state(int(state[0]), n) for n in range(1, threads))]
+    marks = [users % threads == n for n in range(threads)]
+    shares = (
+        (*tables, users[mark], pairs[mark], *places, *options, own) for mark, own in zip(marks, states, strict=True)
+    )
+    loss, drawn, rejected = (sum(each) for each in zip(*side_by_side(step, shares), strict=True))
+    return float(loss), int(drawn), int(rejected)
 
 
 def full_step(scorer: nn.Module, lists: PairLists, optimizer: Any, *, mu: float) -> float:
@@ -144,8 +173,11 @@ def full_step(scorer: nn.Module, lists: PairLists, optimizer: Any, *, mu: float)
     return float(loss)
 
 
-def mf_step(scorer: Factorization, log: InteractionLog, rows: NDArray[np.int64], optimizer: Any, *, mu: float) -> float:
-    """Step on some interactions' squared errors, in place; return the mean of these before their steps."""
+def mf_step(
+    scorer: Factorization, log: InteractionLog, rows: NDArray[np.int64], optimizer: Any, *, mu: float, threads: int = 1
+) -> float:
+    """Step on some interactions' squared errors, in place; return the sum of these before their steps."""
     tables = views(scorer.user_vectors), views(scorer.item_vectors), views(scorer.item_offsets).reshape(-1)
-    eta = float(optimizer.param_groups[0]["lr"])
-    return float(mf_rows(*tables, rows, log.users, log.items, log.preferred, eta, mu) / max(len(rows), 1))
+    rest = log.users, log.items, log.preferred, float(optimizer.param_groups[0]["lr"]), mu
+    shares = ((*tables, rows[log.users[rows] % threads == n], *rest) for n in range(threads))
+    return float(sum(side_by_side(mf_rows, shares)))

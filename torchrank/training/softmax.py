@@ -16,7 +16,15 @@ from torchrank.errors import DataError, TorchRankError, check_option
 from torchrank.losses import in_batch_softmax_loss, sampled_softmax_loss
 from torchrank.training.interaction_data import EpochPart
 from torchrank.training.lists import ShownLists
-from torchrank.training.preference import check_numbers, log_measures, move_schedule, prepare, score, store
+from torchrank.training.preference import (
+    check_numbers,
+    check_one_process,
+    log_measures,
+    move_schedule,
+    prepare,
+    score,
+    store,
+)
 from torchrank.training.spec import describe
 
 
@@ -113,6 +121,7 @@ class SoftmaxModule(pl.LightningModule):
         """
         if stage != "fit":
             return
+        check_one_process(self.trainer)
         log = self._train_log = prepare(self, compiled=False)
         for name in ("embed_users", "embed_items"):
             if not hasattr(self.scorer, name):
