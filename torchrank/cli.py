@@ -5,11 +5,13 @@ parameters are the command's arguments. Nothing heavy is imported until a comman
 """
 
 import inspect
+import json
 import sys
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from importlib import import_module
-from typing import TypeGuard, get_origin, get_type_hints
+from itertools import takewhile
+from typing import Any, TypeGuard, get_origin, get_type_hints
 
 from torchrank.errors import TorchRankError
 from torchrank.parser import HelpfulParser
@@ -18,6 +20,7 @@ from torchrank.parser import HelpfulParser
 COMMANDS: dict[str, tuple[str, str]] = {
     "blocks": ("torchrank.commands.blocks:blocks", "statistics and figures of a log and its SAROS blocks"),
     "data": ("torchrank.commands.data:data", "download a public data set, checked"),
+    "data prepare": ("torchrank.commands.data_prepare:data_prepare", "sort and partition a log of any size on disk"),
     "demo": ("torchrank.commands.demo:demo", "train and compare rankers on synthetic data with a known answer"),
     "rank": ("torchrank.commands.rank:rank", "objects of several attributes, without labels, best to worst"),
     "recommend": ("torchrank.commands.recommend:recommend", "the best unseen items of many users, from a checkpoint"),
@@ -74,8 +77,9 @@ def _dispatch(words: list[str]) -> None:
 def run_function(function: Callable[..., None], words: Sequence[str], *, prog: str) -> None:
     """Parse ``words`` by a function's signature and call it.
 
-    Parameters without a default are positional, and so is a first word for one before the ``*``; ``list`` options may
-    be repeated (``--higher a --higher b``); ``bool`` options are flags.
+    Parameters without a default are positional, and so is a first word for one before the ``*``; a first one that is a
+    ``list`` takes all words before the options; ``list`` options may be repeated (``--higher a --higher b``); ``bool``
+    options are flags.
     """
     parser = HelpfulParser(prog=prog, description=inspect.getdoc(function).split("\n")[0])  # type: ignore[union-attr]
     parser.add_function_arguments(function, as_positional=True, fail_untyped=True)
@@ -93,6 +97,9 @@ def _plain_words(function: Callable[..., None], words: Sequence[str]) -> list[st
     first = next(iter(inspect.signature(function).parameters.values()), None)
     if words and not words[0].startswith("-") and _may_come_first(first):
         words = [f"--{first.name}={words[0]}", *words[1:]]
+    elif words and first is not None and _is_positional_list(first, hints):
+        several = list(takewhile(lambda word: not word.startswith("-"), words))
+        words = [*([json.dumps(several)] if several else []), *words[len(several) :]]
     for i, given in enumerate(words):
         name, equals, value = given.partition("=")
         word = hyphened.get(name, name) + equals + value
@@ -114,6 +121,11 @@ def _may_come_first(parameter: inspect.Parameter | None) -> TypeGuard[inspect.Pa
         and parameter.kind is parameter.POSITIONAL_OR_KEYWORD
         and parameter.default is not parameter.empty
     )
+
+
+def _is_positional_list(parameter: inspect.Parameter, hints: dict[str, Any]) -> bool:
+    """Whether a command's first argument is one or more words."""
+    return parameter.kind is parameter.POSITIONAL_OR_KEYWORD and get_origin(hints[parameter.name]) is list
 
 
 def _overview() -> str:

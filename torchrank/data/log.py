@@ -248,8 +248,16 @@ class InteractionLog:
             offsets=user_offsets(users, self.num_users),
         )
 
-    def _ranges(self, starts: NDArray[np.int64], stops: NDArray[np.int64]) -> Self:
-        """Take each user's rows from ``starts[u]`` to ``stops[u]``."""
+    def take_ranges(self, starts: NDArray[np.int64], stops: NDArray[np.int64]) -> Self:
+        """Take a stretch of each user's rows, in the same id space.
+
+        Args:
+            starts: ``(num_users,)`` first row of each user to take.
+            stops: ``(num_users,)`` the row after the last.
+
+        Returns:
+            the part of the log.
+        """
         sizes = stops - starts
         offsets = np.zeros(len(sizes) + 1, np.int64)
         np.cumsum(sizes, out=offsets[1:])
@@ -283,10 +291,9 @@ class InteractionLog:
             >>> [len(part) for part in InteractionLog.from_frame(frame, positive_at=1).split_per_user(train=0.8)]
             [4, 1]
         """
-        if not (isinstance(train, int | float | np.number) and 0 < train < 1):
-            raise TorchRankError(f"train={train!r}; give a share between 0 and 1")
+        check_share("train", train)
         cut = self.offsets[:-1] + (train * np.diff(self.offsets)).astype(np.int64)
-        return self._ranges(self.offsets[:-1], cut), self._ranges(cut, self.offsets[1:])
+        return self.take_ranges(self.offsets[:-1], cut), self.take_ranges(cut, self.offsets[1:])
 
     def split_by_time(self, at: Any) -> tuple[Self, Self]:
         """Split all interactions at one moment.
@@ -395,6 +402,20 @@ def _renumbered(
     fresh = places < 0
     places[fresh] = len(known) + np.arange(fresh.sum(), dtype=np.int32)
     return places[codes], np.concatenate([known, ids[fresh]]) if fresh.any() else known
+
+
+def check_share(name: str, value: float) -> None:
+    """Refuse a share that is not between 0 and 1.
+
+    Args:
+        name: the option's name as the caller wrote it.
+        value: what the caller gave.
+
+    Raises:
+        TorchRankError: it is not.
+    """
+    if not (isinstance(value, int | float | np.number) and 0 < value < 1):
+        raise TorchRankError(f"{name}={value!r}; give a share between 0 and 1")
 
 
 def _in_unit_of(times: NDArray[Any], moment: np.datetime64) -> np.datetime64:

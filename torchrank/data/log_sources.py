@@ -95,7 +95,7 @@ def _parquet_source(paths: list[Path], columns: dict[str, str], separator: str |
 
     wanted = list(dict.fromkeys(columns.values()))
     pieces: list[Piece] = []
-    schemas, rows, sizes = [], 0, []
+    schemas, rows, heads = [], 0, []
     for path in paths:
         try:
             folder = pads.dataset(str(path), format="parquet", partitioning="hive" if path.is_dir() else None)
@@ -104,13 +104,12 @@ def _parquet_source(paths: list[Path], columns: dict[str, str], separator: str |
                 raise DataError(f"the folder {path} holds no Parquet file")
             require_columns(Table(str(path), folder.schema.names, _never), columns)
             schemas.append(pa.schema([folder.schema.field(name) for name in wanted]))
+            heads.append(len(pieces))
             for fragment in fragments:
                 keys = pads.get_partition_keys(fragment.partition_expression)
                 constants = {name: value for name, value in keys.items() if name in wanted}
                 pieces += _pieces(fragment.path, [group.num_rows for group in fragment.row_groups], constants)
             rows += sum(fragment.count_rows() for fragment in fragments)
-            head = folder.head(_SAMPLE_ROWS, columns=wanted, use_threads=False)
-            sizes.append(head.nbytes / max(head.num_rows, 1))
         except (pa.ArrowException, OSError) as error:
             raise DataError(f"{path} is not Parquet that reads: {_line(error)}") from None
     try:
@@ -118,7 +117,9 @@ def _parquet_source(paths: list[Path], columns: dict[str, str], separator: str |
     except pa.ArrowException as error:
         raise DataError(f"the logs' columns are of different types: {_line(error)}") from None
     schema = pa.schema([pa.field(name, _plain(schema.field(name).type)) for name in wanted])
-    return Source(pieces, schema, rows, max(sizes), _files({p.path for p in pieces}), None)
+    samples = [next(read_piece(pieces[head], schema, None, _SAMPLE_ROWS), None) for head in heads]
+    sizes = [sample.nbytes / sample.num_rows for sample in samples if sample is not None]
+    return Source(pieces, schema, rows, max(sizes, default=1), _files({p.path for p in pieces}), None)
 
 
 def _pieces(path: str, sizes: list[int], constants: dict[str, Any]) -> Iterator[Piece]:

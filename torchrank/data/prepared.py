@@ -1,5 +1,6 @@
 """Logs on disk, made ready for training: users dealt to partitions, each read through a memory map."""
 
+import copy
 import hashlib
 import json
 import mmap
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 from pyarrow import ipc
 
 from torchrank.data.ids import look_up_ids
-from torchrank.data.log import InteractionLog
+from torchrank.data.log import InteractionLog, check_share
 from torchrank.errors import DataError
 
 #: what makes a folder a prepared log; written last
@@ -37,7 +38,6 @@ class PreparedLog:
     Attributes:
         folder: the same.
         positive_at: an item is preferred where its feedback is at least this.
-        rows: ``(P,)`` int64, rows of each partition.
         user_starts: ``(P + 1,)`` int64, first internal user index of each partition, and the number of users.
         num_items: items of the id space.
 
@@ -62,7 +62,7 @@ class PreparedLog:
         self._manifest = _read_manifest(self.folder)
         parts = self._manifest["partitions"]
         self.positive_at: float = self._manifest["positive_at"]
-        self.rows: NDArray[np.int64] = np.array([part["rows"] for part in parts], np.int64)
+        self._cuts: tuple[tuple[float, bool], ...] = ()
         self.user_starts: NDArray[np.int64] = np.append(0, np.cumsum([part["users"] for part in parts]))
         self.num_items: int = self._manifest["num_items"]
         for entry in self._files():
@@ -77,6 +77,18 @@ class PreparedLog:
     def __len__(self) -> int:
         return int(self.rows.sum())
 
+    @cached_property
+    def rows(self) -> NDArray[np.int64]:
+        """Rows of each partition: ``(P,)``."""
+        if not self._cuts:
+            return np.array([part["rows"] for part in self._manifest["partitions"]], np.int64)
+        sizes = []
+        for number in range(self.num_partitions):
+            offsets = np.append(0, np.cumsum(self.counts("rows", number)))
+            starts, stops = self._ranges(offsets)
+            sizes.append((stops - starts).sum())
+        return np.array(sizes, np.int64)
+
     @property
     def num_users(self) -> int:
         """Users of the id space."""
@@ -85,7 +97,7 @@ class PreparedLog:
     @property
     def num_partitions(self) -> int:
         """Partitions, none of them empty."""
-        return len(self.rows)
+        return len(self._manifest["partitions"])
 
     @cached_property
     def item_ids(self) -> NDArray[Any]:
@@ -106,7 +118,7 @@ class PreparedLog:
         return look_up_ids(self.item_ids, ids, "item")
 
     def counts(self, name: str, number: int | None = None) -> NDArray[np.int64]:
-        """Read a number that was counted for every user.
+        """Read a number that was counted for every user, of the whole log even where this is a part of it.
 
         Args:
             name: ``"rows"``, ``"preferred"`` or the blocks of the whole log by a rule: ``"blocks_run"``,
@@ -150,7 +162,7 @@ class PreparedLog:
         part = self._manifest["partitions"][number]
         users = self._users(number)
         columns = _mapped(self.folder / part["rows_file"]["name"], part["rows"])
-        return InteractionLog(
+        log = InteractionLog(
             users=columns["user"],
             items=columns["item"],
             preferred=columns["preferred"].view(np.bool_),
@@ -160,6 +172,38 @@ class PreparedLog:
             user_ids=_ids(users, "id"),
             item_ids=self.item_ids,
         )
+        return log.take_ranges(*self._ranges(log.offsets)) if self._cuts else log
+
+    def split_per_user(self, *, train: float = 0.8) -> tuple["PreparedLog", "PreparedLog"]:
+        """Split every user's interactions in time, as :meth:`InteractionLog.split_per_user` does.
+
+        Nothing is read: the parts split each partition when it is opened.
+
+        Args:
+            train: share of each user's rows in the first part: the first int(train · n) of n.
+
+        Returns:
+            the train and the test part, which share this log's id space and partitions.
+
+        Raises:
+            TorchRankError: ``train`` is not between 0 and 1.
+        """
+        check_share("train", train)
+        return self._part(train, False), self._part(train, True)
+
+    def _part(self, share: float, last: bool) -> "PreparedLog":
+        part = copy.copy(self)
+        part.__dict__.pop("rows", None)
+        part._cuts = (*self._cuts, (share, last))
+        return part
+
+    def _ranges(self, offsets: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Where the rows of each user that belong to this part begin and end."""
+        starts, stops = offsets[:-1], offsets[1:]
+        for share, last in self._cuts:
+            cut = starts + (share * (stops - starts)).astype(np.int64)
+            starts, stops = (cut, stops) if last else (starts, cut)
+        return starts, stops
 
     def partitions(self) -> Iterator[InteractionLog]:
         """Open one partition after the other."""

@@ -27,7 +27,7 @@ from torchrank.data.log_sources import Piece, read_piece
 from torchrank.data.prepared import checksum
 from torchrank.data.tables import Table
 from torchrank.errors import DataError
-from torchrank.ops.blocks import RULES, find_blocks
+from torchrank.ops.blocks import RULES, count_blocks
 
 #: beside the finished files, what is not finished; removed in the end
 UNFINISHED = ".unfinished"
@@ -194,7 +194,7 @@ def sort_partition(plan: Plan, number: int, name: int, dealt: Dealt) -> None:
     }
     preferred = np.append(0, np.cumsum(log.preferred))[log.offsets]
     users = {"id": log.user_ids, "rows": np.diff(log.offsets), "preferred": np.diff(preferred)}
-    users |= {f"blocks_{rule}": find_blocks(log.preferred, log.offsets, rule)[0] for rule in RULES}
+    users |= {f"blocks_{rule}": count_blocks(log.preferred, log.offsets, rule) for rule in RULES}
     files: dict[str, tuple[str, dict[str, Any]]] = {
         "rows_file": (f"rows-{name:05}.arrow", rows),
         "users_file": (f"users-{name:05}.arrow", users),

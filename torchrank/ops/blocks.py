@@ -67,6 +67,22 @@ def _scan(
         counts[user] = block - before
 
 
+def count_blocks(preferred: NDArray[np.bool_], offsets: NDArray[np.int64], rule: str) -> NDArray[np.int64]:
+    """Count every user's blocks.
+
+    Args:
+        preferred: ``(N,)`` by user, then time.
+        offsets: ``(num_users + 1,)``.
+        rule: a key of :data:`RULES`.
+
+    Returns:
+        ``(num_users,)`` blocks of each user.
+    """
+    counts, none = np.zeros(len(offsets) - 1, np.int64), np.empty(0, np.int64)
+    _scan(preferred, offsets, RULES[rule], counts, (none, none, none, none), False)
+    return counts
+
+
 def find_blocks(
     preferred: NDArray[np.bool_], offsets: NDArray[np.int64], rule: str
 ) -> tuple[NDArray[np.int64], Slices]:
@@ -81,9 +97,7 @@ def find_blocks(
         ``(num_users,)`` blocks of each user, and for each of the K blocks, user by user in time order, the first row
         and the row after the last of its preferred and of its other part.
     """
-    counts = np.zeros(len(offsets) - 1, np.int64)
-    none = np.empty(0, np.int64)
-    _scan(preferred, offsets, RULES[rule], counts, (none, none, none, none), False)
+    counts = count_blocks(preferred, offsets, rule)
     total = int(counts.sum())
     found = (np.empty(total, np.int64), np.empty(total, np.int64), np.empty(total, np.int64), np.empty(total, np.int64))
     _scan(preferred, offsets, RULES[rule], counts, found, True)
