@@ -93,8 +93,8 @@ class Blocks:
         """
         check_option("overflow", overflow, ["discard", "truncate"])
         has = self.counts[self.counts > 0]
-        low = _threshold("minimum", minimum, "min", float(has.min()) if len(has) else 0.0, none=0.0)
-        high = _threshold("maximum", maximum, "mean", float(has.mean()) if len(has) else 0.0, none=math.inf)
+        low = threshold("minimum", minimum, "min", float(has.min()) if len(has) else 0.0, none=0.0)
+        high = threshold("maximum", maximum, "mean", float(has.mean()) if len(has) else 0.0, none=math.inf)
         limit = np.where(self.counts >= low, self.counts, 0)
         limit = np.where(limit > high, 0 if overflow == "discard" else math.floor(min(high, 2**62)), limit)
         first = np.cumsum(self.counts) - self.counts
@@ -110,7 +110,22 @@ class Blocks:
         )
 
 
-def _threshold(name: str, value: float | str | None, word: str, meaning: float, *, none: float) -> float:
+def threshold(name: str, value: float | str | None, word: str, meaning: float, *, none: float) -> float:
+    """Read a limit that may be a number, a word or absent.
+
+    Args:
+        name: the option's name as the caller wrote it.
+        value: what the caller gave.
+        word: the word there is.
+        meaning: what the word stands for.
+        none: what None stands for.
+
+    Returns:
+        the limit.
+
+    Raises:
+        TorchRankError: another word, or a number below 0.
+    """
     if value is None:
         return none
     if value == word:

@@ -35,6 +35,8 @@ _BASE = 320 << 20
 _LEAST = 512 << 20
 #: partitions of a log that would fit one, so that there is something to shuffle and to share among processes
 _FEWEST = 8
+#: the most rows dealt at once
+_BATCH_ROWS = 1_000_000
 _UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
 
 Progress = Callable[[str, int, int], None]
@@ -155,7 +157,7 @@ def _plan(folder: Path, source: Source, options: dict[str, Any], partitions: int
         schema=source.schema,
         separator=source.separator,
         partitions=partitions or min(max(_FEWEST, math.ceil(source.rows / (0.6 * fitting))), 2**16),
-        batch_rows=int(np.clip(fitting / 8, 10_000, 1_000_000)),
+        batch_rows=int(min(max(fitting / 8, 10_000), _BATCH_ROWS)),
         **options,
     )
     stored = plan.work / "plan.json"

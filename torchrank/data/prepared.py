@@ -246,6 +246,11 @@ class PreparedLog:
         return _one_batch(self.folder / name, lambda path: pa.memory_map(str(path)))
 
 
+def is_prepared(folder: str | Path) -> bool:
+    """Whether a folder holds a prepared log."""
+    return (Path(folder) / MANIFEST).is_file()
+
+
 def checksum(path: Path) -> str:
     """Return the SHA-256 of a file's content, as it stands in the manifest."""
     with path.open("rb") as file:

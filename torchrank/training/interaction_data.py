@@ -1,16 +1,23 @@
 """Interactions for training, validation and test, from a file or from memory."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, NamedTuple
 
+import numpy as np
 import pytorch_lightning as pl
 import torch
+from numpy.typing import NDArray
 
 from torchrank.data.log import InteractionLog
+from torchrank.data.prepared import PreparedLog, is_prepared
 from torchrank.data.reading import read_log
 from torchrank.errors import DataError, TorchRankError
-from torchrank.training.lists import ShownLists
+from torchrank.training.lists import ShownLists, join_lists
 from torchrank.training.processes import Processes
+
+#: rows of a log on disk that are measured at once, at least
+_ROWS = 1_000_000
 
 
 class EpochPart(NamedTuple):
@@ -59,7 +66,9 @@ class InteractionDataModule(pl.LightningDataModule):
 
     Args:
         log: a file or folder that :func:`~torchrank.data.read_log` reads, or an
-            :class:`~torchrank.data.InteractionLog`; the options of the columns are for files.
+            :class:`~torchrank.data.InteractionLog`; the options of the columns are for files. Or a log on disk, a
+            :class:`~torchrank.data.PreparedLog` or the folder of one, which has all these options from its preparation
+            and which :class:`~torchrank.training.SAROSModule` reads partition by partition.
         positive_at: an item is preferred where its feedback is at least this; needed for files.
         user: column of user ids.
         item: column of item ids.
@@ -69,7 +78,8 @@ class InteractionDataModule(pl.LightningDataModule):
         train: share of each user's interactions that is not test; 1 keeps none for the test.
         validation: share of each user's training interactions, the last of them, that is kept for validation; 0 trains
             on all and validates nothing.
-        steps_per_epoch: steps an epoch is cut into, for progress bars and checkpoints; changes no result.
+        steps_per_epoch: steps an epoch is cut into, for progress bars and checkpoints; changes no result. Of a log on
+            disk every partition is cut into as many, one at least.
 
     Raises:
         TorchRankError: a share or a number of steps that cannot be.
@@ -86,7 +96,7 @@ class InteractionDataModule(pl.LightningDataModule):
 
     def __init__(
         self,
-        log: str | InteractionLog,
+        log: str | InteractionLog | PreparedLog,
         *,
         positive_at: float | None = None,
         user: str = "user",
@@ -103,7 +113,11 @@ class InteractionDataModule(pl.LightningDataModule):
             raise TorchRankError(f"validation={validation!r}; give a share from 0 to below 1")
         if steps_per_epoch < 1:
             raise TorchRankError(f"steps_per_epoch={steps_per_epoch!r}; give at least 1")
-        if positive_at is None and not isinstance(log, InteractionLog):
+        if isinstance(log, str) and is_prepared(log):
+            log = PreparedLog(log)
+        if isinstance(log, PreparedLog) and positive_at not in (None, log.positive_at):
+            raise DataError(f"positive_at={positive_at}, but the log was prepared with positive_at={log.positive_at}")
+        if positive_at is None and isinstance(log, str):
             raise DataError(f"say positive_at=…, the least feedback in {log} that counts as preferred")
         self.log = log
         self.positive_at = positive_at
@@ -112,12 +126,12 @@ class InteractionDataModule(pl.LightningDataModule):
         self.train = train
         self.validation = validation
         self.steps_per_epoch = steps_per_epoch
-        self._parts: tuple[InteractionLog, InteractionLog | None, InteractionLog | None] | None = None
+        self._parts: tuple[Any, Any, Any] | None = None
 
     def setup(self, stage: str) -> None:
         """Read and split the log, once."""
         if self._parts is None:
-            log = self.log if isinstance(self.log, InteractionLog) else self._read(self.log)
+            log: Any = self._read(self.log) if isinstance(self.log, str) else self.log
             train, test = (log, None) if self.train == 1 else log.split_per_user(train=self.train)
             parts = (train, None) if self.validation == 0 else train.split_per_user(train=1 - self.validation)
             self._parts = (*parts, test)
@@ -133,46 +147,52 @@ class InteractionDataModule(pl.LightningDataModule):
         return self._parts[number]  # type: ignore[index] # set up above
 
     @property
-    def train_log(self) -> InteractionLog:
+    def train_log(self) -> InteractionLog | PreparedLog:
         """What is trained on."""
-        log: InteractionLog = self._part(0)
+        log: InteractionLog | PreparedLog = self._part(0)
         return log
 
     @property
-    def val_log(self) -> InteractionLog | None:
+    def val_log(self) -> InteractionLog | PreparedLog | None:
         """What is validated on; None for ``validation=0``."""
-        log: InteractionLog | None = self._part(1)
+        log: InteractionLog | PreparedLog | None = self._part(1)
         return log
 
     @property
-    def test_log(self) -> InteractionLog:
+    def test_log(self) -> InteractionLog | PreparedLog:
         """What is tested on.
 
         Raises:
             DataError: nothing was kept for the test.
         """
-        log: InteractionLog | None = self._part(2)
+        log: InteractionLog | PreparedLog | None = self._part(2)
         if log is None:
             raise DataError("train=1 keeps nothing for the test; give a share below 1")
         return log
 
     def train_dataloader(self) -> EpochParts:
         """The steps of an epoch."""
+        log = self.train_log
+        if isinstance(log, PreparedLog):
+            return EpochParts(log.num_partitions * max(1, round(self.steps_per_epoch / log.num_partitions)))
         return EpochParts(self.steps_per_epoch)
 
-    def val_dataloader(self) -> "OneBatch":
-        """One batch, all lists of the validation part; nothing where there is none."""
-        return OneBatch(None if self.val_log is None else self._lists(self.val_log))
+    def val_dataloader(self) -> Any:
+        """One batch, all lists of the validation part, or several where it is on disk; nothing where there is none."""
+        return OneBatch(None) if self.val_log is None else self._batches(self.val_log)
 
-    def test_dataloader(self) -> "OneBatch":
-        """One batch, all lists of the test part."""
-        return OneBatch(self._lists(self.test_log))
+    def test_dataloader(self) -> Any:
+        """One batch, all lists of the test part, or several where it is on disk."""
+        return self._batches(self.test_log)
 
-    def _lists(self, log: InteractionLog) -> ShownLists:
+    def _batches(self, log: InteractionLog | PreparedLog) -> Any:
         """The lists of all users, or of those of this process."""
-        lists = ShownLists.from_log(log)
         processes = Processes.of(self.trainer)
-        return lists if processes.size == 1 else lists.where(processes.own(log.num_users)[lists.users])
+        own = None if processes.size == 1 else processes.own(log.num_users)
+        if isinstance(log, PreparedLog):
+            return BatchesFromDisk(log, own)
+        lists = ShownLists.from_log(log)
+        return OneBatch(lists if own is None else lists.where(own[lists.users]))
 
     def transfer_batch_to_device(self, batch: Any, device: torch.device, dataloader_idx: int) -> Any:
         """Leave batches where they are: they say what to work on and hold no tensors."""
@@ -187,3 +207,26 @@ class OneBatch:
 
     def __iter__(self) -> Iterator[ShownLists]:
         return iter(() if self.lists is None else (self.lists,))
+
+
+class BatchesFromDisk:
+    """All lists of a log on disk, some partitions at a time; of them those of some users."""
+
+    def __init__(self, log: PreparedLog, own: NDArray[np.bool_] | None) -> None:
+        self.log = log
+        self.own = own
+
+    def __iter__(self) -> Iterator[ShownLists]:
+        held: list[ShownLists] = []
+        rows = 0  # of all users, so that every process has as many batches
+        for first, part in zip(self.log.user_starts, self.log.partitions(), strict=False):
+            if len(part):
+                lists = ShownLists.from_log(part)
+                lists = replace(lists, users=lists.users + first)
+                held.append(lists if self.own is None else lists.where(self.own[lists.users]))
+                rows += len(part)
+            if rows >= _ROWS:
+                yield join_lists(held)
+                held, rows = [], 0
+        if held:
+            yield join_lists(held)

@@ -7,6 +7,7 @@ from typing import Any
 import pytorch_lightning as pl
 
 from torchrank.data.log import InteractionLog
+from torchrank.data.prepared import PreparedLog
 from torchrank.training.interaction_data import InteractionDataModule
 from torchrank.training.quiet import quiet_trainer, silence
 
@@ -44,7 +45,7 @@ class _Stopwatch(pl.Callback):
 
 def fit_interactions(
     module: pl.LightningModule,
-    log: InteractionLog,
+    log: InteractionLog | PreparedLog,
     *,
     epochs: int,
     steps_per_epoch: int = 20,
@@ -58,7 +59,7 @@ def fit_interactions(
     Args:
         module: a :class:`~torchrank.training.SAROSModule`, ``BPRModule``, ``MFModule`` or ``GRU4RecModule``; trained
             where it is.
-        log: what to learn from.
+        log: what to learn from, in memory or on disk.
         epochs: passes over it.
         steps_per_epoch: steps an epoch is cut into.
         watch: called after every step with the seconds spent and the steps taken so far; training ends where it returns

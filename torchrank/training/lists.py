@@ -1,6 +1,6 @@
 """A log's test part as lists of shown items, laid out once and scored as often as wanted."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
@@ -109,6 +109,24 @@ class ShownLists:
         relevance = torch.from_numpy(self.preferred).float()
         for which, places, mask in self._buckets:
             yield which, scores[places], relevance[places], mask
+
+
+def join_lists(parts: Sequence[ShownLists]) -> ShownLists:
+    """Put lists of different users end to end.
+
+    Args:
+        parts: at least one.
+
+    Returns:
+        all their lists.
+    """
+    return ShownLists(
+        user_ids=np.concatenate([part.user_ids for part in parts]),
+        users=np.concatenate([part.users for part in parts]),
+        items=np.concatenate([part.items for part in parts]),
+        preferred=np.concatenate([part.preferred for part in parts]),
+        offsets=np.append(0, np.cumsum(np.concatenate([part.sizes for part in parts]))),
+    )
 
 
 @torch.no_grad()

@@ -1,6 +1,6 @@
 """What the modules that learn preferences share: the scorer made from the log, what they measure, what they save."""
 
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 import pytorch_lightning as pl
@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.optim import SGD
 
-from torchrank.data.catalogue import Catalogue
+from torchrank.data.catalogue import Catalogue, item_counts
 from torchrank.data.log import InteractionLog
+from torchrank.data.prepared import PreparedLog
 from torchrank.errors import DataError, TorchRankError
 from torchrank.models import Factorization, FeedbackFactorization
 from torchrank.training.checkpoint import SPEC_KEY
@@ -21,7 +22,7 @@ from torchrank.training.spec import describe
 
 
 def make_scorer(
-    log: InteractionLog, *, dim: int, init: str, item_bias: bool, feedback: str | None, seed: int
+    log: InteractionLog | PreparedLog, *, dim: int, init: str, item_bias: bool, feedback: str | None, seed: int
 ) -> Factorization | FeedbackFactorization:
     """Make a scorer for the users and items of a training log.
 
@@ -41,20 +42,29 @@ def make_scorer(
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         if feedback is not None:
+            log = log.to_log() if isinstance(log, PreparedLog) else log  # such a scorer holds everybody's feedback
             return FeedbackFactorization.from_log_arrays(log.users, log.items, log.preferred, kinds=feedback, **sizes)
         scorer = Factorization(**sizes)
     if item_bias:
-        counts = Catalogue.from_log(log)
-        scorer.start_item_bias(torch.from_numpy(counts.positives), torch.from_numpy(counts.shown))
+        scorer.start_item_bias(*(torch.from_numpy(counts) for counts in item_counts(log)))
     return scorer
 
 
-def prepare(module: Any, *, compiled: bool) -> InteractionLog:
+@overload
+def prepare(module: Any, *, compiled: bool) -> InteractionLog: ...
+
+
+@overload
+def prepare(module: Any, *, compiled: bool, from_disk: Literal[True]) -> InteractionLog | PreparedLog: ...
+
+
+def prepare(module: Any, *, compiled: bool, from_disk: bool = False) -> InteractionLog | PreparedLog:
     """Give a module its scorer, made from the log where it has none, and refuse what cannot be trained.
 
     Args:
         module: with ``trainer``, ``scorer``, ``mu`` and the options of :func:`make_scorer`.
         compiled: whether the compiled loops will step through the scorer's tables.
+        from_disk: whether the module reads a prepared log partition by partition.
 
     Returns:
         what is trained on.
@@ -63,7 +73,7 @@ def prepare(module: Any, *, compiled: bool) -> InteractionLog:
         DataError: there is no log, or the scorer was made for another.
         TorchRankError: a scorer that the engine or μ does not go with.
     """
-    log = training_log(module.trainer)
+    log = log_of(module.trainer) if from_disk else training_log(module.trainer)
     if module.scorer is None:
         options = {name: getattr(module, name) for name in ("dim", "init", "item_bias", "feedback", "seed")}
         module.scorer = make_scorer(log, **options)
@@ -91,18 +101,33 @@ def check_one_process(trainer: pl.Trainer) -> None:
 
 
 def training_log(trainer: pl.Trainer) -> InteractionLog:
-    """Return the log a trainer's data module trains on.
+    """Return the log in memory that a trainer's data module trains on.
+
+    Raises:
+        DataError: it has no such data module, or its log is on disk.
+    """
+    log = log_of(trainer)
+    if isinstance(log, PreparedLog):
+        raise DataError(
+            "only SAROSModule reads a prepared log partition by partition; for this module read it into memory:"
+            " InteractionDataModule(PreparedLog(…).to_log())"
+        )
+    return log
+
+
+def log_of(trainer: pl.Trainer) -> InteractionLog | PreparedLog:
+    """Return the log, in memory or on disk, that a trainer's data module trains on.
 
     Raises:
         DataError: it has no such data module.
     """
     log = getattr(getattr(trainer, "datamodule", None), "train_log", None)
-    if not isinstance(log, InteractionLog):
+    if not isinstance(log, InteractionLog | PreparedLog):
         raise DataError("training needs a log: trainer.fit(module, datamodule=InteractionDataModule(…))")
     return log
 
 
-def check_sizes(scorer: Any, log: InteractionLog) -> None:
+def check_sizes(scorer: Any, log: InteractionLog | PreparedLog) -> None:
     """Refuse a scorer made for other users or items than the log's.
 
     Raises:
@@ -200,7 +225,9 @@ def log_measures(module: pl.LightningModule, lists: ShownLists, prefix: str) -> 
     bar = {"loss", "ndcg@10"}
     for name, total, count in zip(values, sums, counts, strict=True):
         mean = total / count if count else float("nan")
-        module.log(prefix + name, mean, batch_size=1, prog_bar=name in bar, sync_dist=processes.size > 1)
+        # of several batches, the mean over all users who count
+        how: dict[str, Any] = {"batch_size": max(int(count), 1), "sync_dist": processes.size > 1}
+        module.log(prefix + name, mean, **how, prog_bar=name in bar)
 
 
 def score(scorer: nn.Module | None, users: Tensor, items: Tensor) -> Tensor:
@@ -224,7 +251,7 @@ def make_optimizer(module: Any, parameters: Any, *, momentum: float = 0.0) -> An
     return {"optimizer": optimizer, "lr_scheduler": {"scheduler": module.lr_scheduler(optimizer)}}
 
 
-def store(module: Any, log: InteractionLog | None, checkpoint: dict[str, Any]) -> None:
+def store(module: Any, log: InteractionLog | PreparedLog | None, checkpoint: dict[str, Any]) -> None:
     """Add to a checkpoint what rebuilds the module, the users and items it knows, and how many processes trained it.
 
     What each process knows of its own users is put together first; all processes call this, the first one writes.

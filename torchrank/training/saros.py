@@ -13,6 +13,7 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
 from torchrank.data.log import InteractionLog
+from torchrank.data.prepared import PreparedLog
 from torchrank.errors import TorchRankError, check_option
 from torchrank.losses import BPRLoss
 from torchrank.models import Factorization
@@ -34,7 +35,14 @@ from torchrank.training.preference import (
     store,
 )
 from torchrank.training.processes import Processes, add_moves, keep_apart, user_tables
-from torchrank.training.saros_plan import BlockOptions, EpochPlan, plan_epoch
+from torchrank.training.saros_plan import (
+    BlockOptions,
+    EpochPlan,
+    place_of,
+    plan_epoch,
+    plan_partition,
+    whole_log_options,
+)
 from torchrank.training.sequential_steps import saros_step
 from torchrank.training.spec import describe
 
@@ -59,7 +67,8 @@ class SAROSModule(pl.LightningModule):
             side by side, for any scorer, pair loss, optimiser and device.
         rule: which blocks there are, see :func:`~torchrank.data.build_blocks`.
         order: of a user's interactions before they are cut into blocks: ``"time"``, or ``"shuffled"`` anew every epoch.
-        user_order: ``"fixed"`` (by first appearance in the log) or ``"shuffled"`` anew every epoch.
+        user_order: ``"fixed"`` (by first appearance in the log) or ``"shuffled"`` anew every epoch. Of a
+            :class:`~torchrank.data.PreparedLog` the partitions are shuffled, and the users within each.
         minimum: b, see :meth:`~torchrank.data.Blocks.select`; None for no limit.
         maximum: B, likewise.
         overflow: what becomes of users with more than B blocks, ``"discard"`` or ``"truncate"``.
@@ -154,8 +163,9 @@ class SAROSModule(pl.LightningModule):
         self.threads, self.combine = threads, combine
         self.automatic_optimization = False
         self.average = StartAverage(scorer) if averaging and scorer is not None else None
-        self._train_log: InteractionLog | None = None
-        self._plan: tuple[int, EpochPlan, Waves | None] | None = None
+        self._train_log: InteractionLog | PreparedLog | None = None
+        self._plan: tuple[tuple[int, int], EpochPlan, Waves | None] | None = None
+        self._block_options: tuple[int, BlockOptions] | None = None
         self._processes, self._own = Processes(0, 1), None
         self.resumed_with: int | None = None
 
@@ -165,8 +175,8 @@ class SAROSModule(pl.LightningModule):
         """Make the scorer from the training log, and refuse what cannot be trained."""
         if stage != "fit":
             return
-        self._train_log = prepare(self, compiled=self.engine == "sequential")
-        self._plan = None
+        self._train_log = prepare(self, compiled=self.engine == "sequential", from_disk=True)
+        self._plan = self._block_options = None
         self._processes = Processes.of(self.trainer)
         alone = self._processes.size == 1
         self._own = None if alone else self._processes.own(self._train_log.num_users)
@@ -193,10 +203,14 @@ class SAROSModule(pl.LightningModule):
         """Take the steps of one part of the epoch."""
         optimizer: Any = self.optimizers()
         move_schedule(self)
-        if self._plan is None or self._plan[0] != self.current_epoch:
+        log = self._train_log
+        assert log is not None  # noqa: S101 - for the type checker: set in setup
+        place, *within = place_of(log, *batch)
+        if self._plan is None or self._plan[0] != (self.current_epoch, place):
             if self.engine == "batched":
                 check_place(self, batch.number, "waves")
-            self._plan = self._lay_out(self.current_epoch)
+            self._plan = self._lay_out(log, self.current_epoch, place)
+        batch = EpochPart(*within)
         _, plan, waves = self._plan
         loss: float | Tensor
         if waves is None:
@@ -212,7 +226,7 @@ class SAROSModule(pl.LightningModule):
 
     def _run_users(self, plan: EpochPlan, batch: EpochPart, optimizer: Any) -> float | Tensor:
         users = plan.part(*batch)
-        users = users if self._own is None else users[self._own[users]]
+        users = users if self._own is None else users[self._own[users + plan.first_user]]
         options: dict[str, Any] = {
             "mu": self.mu,
             "momentum": self.momentum,
@@ -224,24 +238,40 @@ class SAROSModule(pl.LightningModule):
         loss, pairs = self._processes.total(found)
         return loss / max(pairs, 1)
 
-    def _lay_out(self, epoch: int) -> tuple[int, EpochPlan, Waves | None]:
-        options = BlockOptions(
-            self.rule, self.order, self.user_order, self.minimum, self.maximum, self.overflow, self.seed
-        )
-        log = self._train_log
-        assert log is not None  # noqa: S101 - for the type checker: set in setup
+    def _lay_out(
+        self, log: InteractionLog | PreparedLog, epoch: int, place: int
+    ) -> tuple[tuple[int, int], EpochPlan, Waves | None]:
         before = None if self._plan is None else self._plan[1]
-        plan = plan_epoch(log, options, epoch, before=before)
+        same = self.order == "time" and self.user_order == "fixed"  # the same blocks in the same order every epoch
+        if isinstance(log, PreparedLog):
+            self._plan = None  # its partition is let go before the next is opened
+            plan = plan_partition(log, self._options_from_disk(log, epoch), epoch, place)
+            same = False
+        else:
+            plan = plan_epoch(log, self._options(), epoch, before=before)
         if self.engine == "sequential":
-            return epoch, plan, None
-        if before is not None and self.order == "time" and self.user_order == "fixed":
-            return epoch, plan, self._plan[2]  # type: ignore[index] # the same blocks in the same order
+            return (epoch, place), plan, None
+        if before is not None and same:
+            return (epoch, place), plan, self._plan[2]  # type: ignore[index] # there is one before
         processes = self._processes
         if self._own is None:
-            return epoch, plan, plan.waves(self.lanes).to(self.device)
-        waves = replace(plan, users=plan.users[self._own[plan.users]]).waves(processes.share(self.lanes))
+            return (epoch, place), plan, plan.waves(self.lanes).to(self.device)
+        own = replace(plan, users=plan.users[self._own[plan.users + plan.first_user]])
+        waves = own.waves(processes.share(self.lanes))
         length = processes.most(len(waves))  # where others have more waves, this process has empty ones
-        return epoch, plan, waves.with_starting(processes.totals(waves.starting, length)).to(self.device)
+        starting = processes.totals(waves.starting, length)
+        return (epoch, place), plan, waves.with_starting(starting).to(self.device)
+
+    def _options(self) -> BlockOptions:
+        return BlockOptions(
+            self.rule, self.order, self.user_order, self.minimum, self.maximum, self.overflow, self.seed
+        )
+
+    def _options_from_disk(self, log: PreparedLog, epoch: int) -> BlockOptions:
+        """The options with limits that hold for the whole log, which change only when rows are shuffled."""
+        if self._block_options is None or (self.order == "shuffled" and self._block_options[0] != epoch):
+            self._block_options = epoch, whole_log_options(log, self._options(), epoch)
+        return self._block_options[1]
 
     def _run_waves(self, waves: Waves, numbers: range, optimizer: Any) -> Tensor:
         scorer, loss = self._moving, self.loss or BPRLoss(reduction="sum")

@@ -1,12 +1,13 @@
 """What a SAROS epoch steps through: its blocks, its users in order, and its waves."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from torchrank.data.blocks import Blocks, build_blocks
+from torchrank.data.blocks import Blocks, build_blocks, threshold
 from torchrank.data.log import InteractionLog
+from torchrank.data.prepared import PreparedLog
 from torchrank.errors import DataError
 from torchrank.ops.sequential.compiled import Slices
 from torchrank.ops.waves import Waves, build_waves
@@ -27,19 +28,21 @@ class BlockOptions:
 
 @dataclass(frozen=True, eq=False)
 class EpochPlan:
-    """An epoch, laid out.
+    """An epoch, or one partition's share of it, laid out.
 
     Attributes:
-        users: int32, in training order; users without blocks among them.
+        users: int32, in training order; users without blocks among them. Of a partition they count from 0.
         block_starts: ``(num_users + 1,)``, user u's blocks are ``block_starts[u]:block_starts[u + 1]``.
         slices: first row and row after the last, of the preferred and of the other part of each block.
         items: what the rows are of.
+        first_user: internal index of the partition's first user.
     """
 
     users: NDArray[np.int32]
     block_starts: NDArray[np.int64]
     slices: Slices
     items: NDArray[np.int32]
+    first_user: int = 0
 
     def part(self, number: int, parts: int) -> NDArray[np.int32]:
         """Return the users of one of ``parts`` shares of the epoch, nearly equal in blocks."""
@@ -48,8 +51,9 @@ class EpochPlan:
         return self.users[first : len(self.users) if number == parts - 1 else last]
 
     def waves(self, lanes: int) -> Waves:
-        """Schedule the users to lanes."""
-        return build_waves(self.users, self.block_starts, self.slices, self.items, lanes=lanes)
+        """Schedule the users to lanes; the waves' users are internal indices."""
+        waves = build_waves(self.users, self.block_starts, self.slices, self.items, lanes=lanes)
+        return replace(waves, users=waves.users + self.first_user) if self.first_user else waves
 
 
 def plan_epoch(log: InteractionLog, options: BlockOptions, epoch: int, *, before: EpochPlan | None = None) -> EpochPlan:
@@ -81,13 +85,98 @@ def plan_epoch(log: InteractionLog, options: BlockOptions, epoch: int, *, before
     return EpochPlan(users, blocks_starts, slices, items)
 
 
+def place_of(log: InteractionLog | PreparedLog, number: int, parts: int) -> tuple[int, int, int]:
+    """Find a step of an epoch: the place of its partition in the epoch, and its number among that partition's steps.
+
+    Args:
+        log: what is trained on; in memory it is one partition.
+        number: of the step.
+        parts: steps of the epoch, as many for each partition.
+
+    Returns:
+        the partition's place, the step's number in it, and how many steps it has.
+    """
+    each = parts // log.num_partitions if isinstance(log, PreparedLog) else parts
+    return number // each, number % each, each
+
+
+def plan_partition(log: PreparedLog, options: BlockOptions, epoch: int, place: int) -> EpochPlan:
+    """Lay out one partition's share of an epoch: a function of the log, the options, the epoch and the place.
+
+    With ``user_order="shuffled"`` the partitions come in a random order and each one's users too.
+
+    Args:
+        log: what is trained on.
+        options: of the blocks; a ``maximum`` in words is the whole log's, see :func:`whole_log_options`.
+        epoch: its number.
+        place: of the partition in the epoch's order.
+
+    Returns:
+        the plan, without users where the partition has no blocks.
+    """
+    number = place
+    if options.user_order == "shuffled":
+        number = int(np.random.default_rng([options.seed, epoch, 2]).permutation(log.num_partitions)[place])
+    part = log.partition(number)
+    every = _cut(part, options, epoch, number)
+    blocks = every.select(minimum=options.minimum, maximum=options.maximum, overflow=options.overflow)
+    users = np.arange(part.num_users, dtype=np.int32)
+    if options.user_order == "shuffled":
+        users = np.random.default_rng([options.seed, epoch, 1, number]).permutation(users)
+    slices = blocks.preferred_start, blocks.preferred_stop, blocks.other_start, blocks.other_stop
+    starts = np.append(0, np.cumsum(blocks.counts))
+    return EpochPlan(users, starts, slices, blocks.items, int(log.user_starts[number]))
+
+
+def whole_log_options(log: PreparedLog, options: BlockOptions, epoch: int) -> BlockOptions:
+    """Turn a maximum in words into a number by one pass over the partitions, and refuse a log without blocks.
+
+    Args:
+        log: what is trained on.
+        options: of the blocks.
+        epoch: its number, which a shuffled order depends on.
+
+    Returns:
+        the options, which then mean the same in every partition.
+
+    Raises:
+        DataError: no block is left.
+    """
+    with_count = np.zeros(1, np.int64)  # how many users have 0, 1, 2, … blocks
+    for number in range(log.num_partitions):
+        found = np.bincount(_cut(log.partition(number), options, epoch, number).counts)
+        with_count = np.pad(with_count, (0, max(0, len(found) - len(with_count))))
+        with_count[: len(found)] += found
+        if len(found) > 1 and options.minimum is None and options.maximum is None:
+            return options
+    total, users = int((with_count * np.arange(len(with_count))).sum()), int(with_count[1:].sum())
+    if not total:
+        raise no_block(0)
+    least = float(np.flatnonzero(with_count[1:])[0] + 1)
+    low = threshold("minimum", options.minimum, "min", least, none=0.0)
+    high = threshold("maximum", options.maximum, "mean", total / users, none=float("inf"))
+    kept = np.flatnonzero(with_count[1:]) + 1.0
+    kept = kept[kept >= low]
+    if not (high >= 1 if options.overflow == "truncate" and len(kept) else (kept <= high).any()):
+        raise no_block(total)
+    return replace(options, minimum=low, maximum=None if high == float("inf") else high)
+
+
+def _cut(log: InteractionLog, options: BlockOptions, epoch: int, *partition: int) -> Blocks:
+    seeds = [options.seed, epoch, 0, *partition]
+    shuffle = np.random.default_rng(seeds) if options.order == "shuffled" else None
+    return build_blocks(log, rule=options.rule, shuffle=shuffle)
+
+
 def _blocks(log: InteractionLog, options: BlockOptions, epoch: int) -> Blocks:
-    shuffle = np.random.default_rng([options.seed, epoch, 0]) if options.order == "shuffled" else None
-    every = build_blocks(log, rule=options.rule, shuffle=shuffle)
+    every = _cut(log, options, epoch)
     blocks = every.select(minimum=options.minimum, maximum=options.maximum, overflow=options.overflow)
     if not len(blocks):
-        found = f"{len(every)} blocks, none within the limits" if len(every) else "no block"
-        raise DataError(
-            f"the training log has {found}; SAROS needs items shown but not preferred before preferred ones"
-        )
+        raise no_block(len(every))
     return blocks
+
+
+def no_block(before: int) -> DataError:
+    """Return the error of a log without blocks to step through, of ``before`` it has before the limits."""
+    found = f"{before} blocks, none within the limits" if before else "no block"
+    return DataError(f"the training log has {found}; SAROS needs items shown but not preferred before preferred ones")

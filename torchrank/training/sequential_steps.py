@@ -70,9 +70,11 @@ def saros_step(
     eta = float(optimizer.param_groups[0]["lr"])
     item_vectors, item_offsets = views(known.item_vectors), views(known.item_offsets).reshape(-1)
     walk = users, plan.block_starts, plan.slices, plan.items
+    own = slice(plan.first_user, plan.first_user + len(plan.users))  # the loops count users from 0
     if momentum > 0 and isinstance(known, Factorization):
         tables = known.user_vectors, known.item_vectors, known.item_offsets
         velocities = tuple(_velocity(optimizer, table) for table in tables)
+        walk = users + np.int32(own.start), _all_starts(plan, known.num_users), plan.slices, plan.items
         loss, pairs = saros_momentum_users(
             views(known.user_vectors), item_vectors, item_offsets, velocities, *walk, eta, mu, momentum
         )
@@ -82,10 +84,13 @@ def saros_step(
         held = {name: pair for (name, _), pair in zip(average.scorer.named_parameters(), average.sums(), strict=True)}
         first = held["user_vectors" if isinstance(known, Factorization) else "feedback_vectors"]
         offsets = held.get("item_offsets", (torch.zeros(0, 1, dtype=torch.float64), torch.zeros(0)))
-        sums = first[0].numpy(), held["item_vectors"][0].numpy(), offsets[0].numpy()
-        counts, starts = (first[1].numpy(), held["item_vectors"][1].numpy()), int(average.starts)
+        first_sums, first_counts = first[0].numpy(), first[1].numpy()
+        if isinstance(known, Factorization):
+            first_sums, first_counts = first_sums[own], first_counts[own]
+        sums = first_sums, held["item_vectors"][0].numpy(), offsets[0].numpy()
+        counts, starts = (first_counts, held["item_vectors"][1].numpy()), int(average.starts)
     step = saros_users if isinstance(known, Factorization) else saros_feedback_users
-    described = *_described(known), item_vectors, item_offsets
+    described = *_described(known, own), item_vectors, item_offsets
     rest = plan.block_starts, plan.slices, plan.items, eta, mu, sums, counts, starts
     shares = ((*described, users[users % threads == n], *rest) for n in range(threads))
     losses, pairs_of, starts_of = zip(*side_by_side(step, shares), strict=True)
@@ -97,11 +102,19 @@ def saros_step(
     return float(loss), int(pairs)
 
 
-def _described(scorer: Factorization | FeedbackFactorization) -> tuple[NDArray[Any], ...]:
-    """Return the arrays that describe users to a compiled loop."""
+def _described(scorer: Factorization | FeedbackFactorization, users: slice = slice(None)) -> tuple[NDArray[Any], ...]:
+    """Return the arrays that describe some users, who follow each other, to a compiled loop."""
     if isinstance(scorer, Factorization):
-        return (views(scorer.user_vectors),)
-    return views(scorer.feedback_vectors), scorer.feedback_starts.numpy(), scorer.feedbacks.numpy()
+        return (views(scorer.user_vectors)[users],)
+    starts = scorer.feedback_starts.numpy()
+    starts = starts if users == slice(None) else starts[users.start : users.stop + 1]
+    return views(scorer.feedback_vectors), starts, scorer.feedbacks.numpy()
+
+
+def _all_starts(plan: EpochPlan, num_users: int) -> NDArray[np.int64]:
+    """The blocks of all users, those outside the plan's partition included: with momentum everybody moves."""
+    after = num_users - plan.first_user - len(plan.users)
+    return np.pad(plan.block_starts, (plan.first_user, after), "edge")
 
 
 def _velocity(optimizer: Any, parameter: Tensor | None) -> NDArray[np.float32]:

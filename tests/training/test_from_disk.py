@@ -1,0 +1,171 @@
+"""SAROS on a log on disk: the steps of the log in memory, in the same order; shuffled, resumed and refused."""
+
+import numpy as np
+import polars as pl
+import pytest
+import torch
+from pytorch_lightning.callbacks import ModelCheckpoint
+
+import torchrank
+from tests.preference_cases import assert_same_weights, slow_saros
+from tests.training.trainers import quiet
+from torchrank.data import Catalogue, PreparedLog, build_blocks, make_interactions, prepare_log
+from torchrank.errors import DataError
+from torchrank.training import BPRModule, InteractionDataModule, SAROSModule, fit_interactions
+from torchrank.training.preference import make_scorer
+
+MODEL = {"dim": 4, "init": "normal", "item_bias": True, "seed": 2}
+STEPS = {"eta": 0.05, "mu": 0.02}
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("log")
+    log, _ = make_interactions(num_users=60, num_items=50, num_interactions=1400, seed=3)
+    columns = {
+        "user": log.user_ids[log.users],
+        "item": log.item_ids[log.items],
+        "feedback": log.preferred,
+        "time": log.times,
+    }
+    pl.DataFrame(columns).sample(fraction=1, shuffle=True, seed=0).write_parquet(folder / "log.parquet")
+    return prepare_log(folder / "log.parquet", folder / "prepared", positive_at=1, partitions=5)
+
+
+def fit(module, log, *, validation=0.0, steps=5, ckpt_path=None, **options):
+    data = InteractionDataModule(log, validation=validation, steps_per_epoch=steps)
+    quiet(**options).fit(module, datamodule=data, ckpt_path=ckpt_path)
+    return module
+
+
+SAME = {
+    "sequential": {},
+    "momentum": {"momentum": 0.6},
+    "averaging": {"averaging": True},
+    "feedback": {"feedback": "all", "averaging": True},
+    "thresholds": {"minimum": 2, "maximum": "mean", "rule": "positive"},
+    "truncated": {"minimum": "min", "maximum": "mean", "overflow": "truncate"},
+    "one lane": {"engine": "batched", "lanes": 1},
+    "one lane, momentum": {"engine": "batched", "lanes": 1, "momentum": 0.6},
+}
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_partitions_in_order_train_as_the_log_in_memory(prepared, name):
+    def module():
+        return SAROSModule(**SAME[name], **MODEL, **STEPS)
+
+    whole = fit(module(), prepared.to_log(), max_epochs=2)
+    tolerance = 1e-5 if name == "momentum" else 0  # whoever rests is moved at the end of a step, which rounds
+    assert_same_weights(fit(module(), prepared, max_epochs=2), whole, tolerance)
+    assert_same_weights(fit(module(), prepared, max_epochs=2, steps=23), whole, tolerance)  # several steps a partition
+
+
+def test_lanes_are_dealt_within_a_partition(prepared):
+    module = fit(SAROSModule(engine="batched", lanes=4, **MODEL, **STEPS), prepared)
+    train, _ = prepared.to_log().split_per_user(train=0.8)
+    expected = SAROSModule(make_scorer(train, feedback=None, **MODEL), engine="batched", lanes=4, **STEPS)
+    for number in range(prepared.num_partitions):  # one partition's users after the other's
+        log = prepared.to_log()
+        first, last = prepared.user_starts[number : number + 2]
+        fit(expected, log.where((log.users >= first) & (log.users < last)))
+    assert_same_weights(module, expected, 1e-6)
+
+
+def test_shuffled_users_are_partitions_in_random_order_and_users_in_random_order(prepared):
+    train, _ = prepared.to_log().split_per_user(train=0.8)
+    blocks = build_blocks(train)
+    starts = np.append(0, np.cumsum(blocks.counts))
+    slices = blocks.preferred_start, blocks.preferred_stop, blocks.other_start, blocks.other_stop
+    orders = []
+    for epoch in range(2):
+        for number in np.random.default_rng([MODEL["seed"], epoch, 2]).permutation(prepared.num_partitions):
+            first, last = prepared.user_starts[number : number + 2]
+            random = np.random.default_rng([MODEL["seed"], epoch, 1, number])
+            orders.append(first + random.permutation(np.arange(last - first, dtype=np.int32)))
+    order = np.concatenate(orders)
+    assert sorted(order.tolist()) == sorted([*range(train.num_users)] * 2)
+    assert order[: train.num_users].tolist() != order[train.num_users :].tolist()
+    expected = slow_saros(make_scorer(train, feedback=None, **MODEL), order, starts, slices, blocks.items, **STEPS)[0]
+    module = fit(SAROSModule(user_order="shuffled", **MODEL, **STEPS), prepared, max_epochs=2)
+    assert_same_weights(module.scorer, expected)
+
+
+def test_shuffled_rows_change_with_the_epoch_and_keep_the_users_items(prepared):
+    def module():
+        return SAROSModule(order="shuffled", maximum="mean", **MODEL, **STEPS)
+
+    one, again = (fit(module(), prepared, max_epochs=2) for _ in range(2))
+    assert_same_weights(one, again, 0)
+    first = fit(module(), prepared)
+    assert not torch.equal(first.scorer.item_vectors, one.scorer.item_vectors)
+
+
+RESUMED = {
+    "sequential": {"order": "shuffled", "user_order": "shuffled"},
+    "averaging": {"averaging": True, "user_order": "shuffled"},
+    "batched": {"engine": "batched", "lanes": 5, "user_order": "shuffled"},
+}
+
+
+@pytest.mark.parametrize("name", RESUMED)
+def test_a_checkpoint_inside_an_epoch_resumes_exactly(prepared, name, tmp_path):
+    def module():
+        return SAROSModule(**RESUMED[name], **MODEL, **STEPS)
+
+    def saving():
+        save = ModelCheckpoint(tmp_path, filename="{step}", every_n_train_steps=1, save_top_k=-1)
+        return {"enable_checkpointing": True, "callbacks": [save], "max_epochs": 2, "steps": 10}
+
+    whole = fit(module(), prepared, **saving())
+    steps = sorted((int(p.stem.split("=")[1]), p) for p in tmp_path.glob("*.ckpt"))
+    assert len(steps) == 20
+    for stop in (3, 8, 10, 15):  # inside a partition, between two, at the end of an epoch
+        resumed = fit(module(), prepared, ckpt_path=steps[stop - 1][1], **saving())
+        assert_same_weights(resumed, whole, 0)
+    loaded = torchrank.load(steps[-1][1])
+    assert_same_weights(loaded.scorer, whole.scorer, 0)
+
+
+def test_measures_are_those_of_the_log_in_memory(prepared, monkeypatch):
+    from torchrank.training import interaction_data
+
+    module = fit(SAROSModule(**MODEL, **STEPS), prepared, validation=0.2)
+    found = []
+    for log, rows in ((prepared.to_log(), 1), (prepared, 1_000_000), (prepared, 60)):
+        monkeypatch.setattr(interaction_data, "_ROWS", rows)
+        data = InteractionDataModule(log, validation=0.2)
+        trainer = quiet()
+        found.append(trainer.validate(module, data, verbose=False)[0] | trainer.test(module, data, verbose=False)[0])
+    assert len(list(data.test_dataloader())) > 2
+    assert found[0].keys() == found[1].keys() == found[2].keys()
+    assert len(found[0]) == 12
+    for other in found[1:]:
+        assert list(other.values()) == pytest.approx(list(found[0].values()), rel=1e-5)
+
+
+def test_the_catalogue_of_a_log_on_disk(prepared):
+    part, _ = prepared.split_per_user(train=0.6)
+    found, expected = Catalogue.from_log(part), Catalogue.from_log(part.to_log())
+    for name in ("user_ids", "item_ids", "offsets", "items", "positives", "shown"):
+        assert getattr(found, name).tolist() == getattr(expected, name).tolist()
+
+
+def test_a_folder_is_recognised_by_its_name(prepared):
+    data = InteractionDataModule(str(prepared.folder))
+    assert isinstance(data.train_log, PreparedLog)
+    assert len(data.train_log) + len(data.val_log) + len(data.test_log) == len(prepared)
+    with pytest.raises(DataError, match="positive_at=4, but the log was prepared"):
+        InteractionDataModule(str(prepared.folder), positive_at=4)
+
+
+def test_what_cannot_be_trained_from_disk_is_refused(prepared, tmp_path):
+    with pytest.raises(DataError, match="to_log"):
+        fit(BPRModule(), prepared)
+    with pytest.raises(DataError, match="none within the limits"):
+        fit(SAROSModule(minimum=1000), prepared)
+    with pytest.raises(DataError, match="none within the limits"):
+        fit(SAROSModule(maximum=0, overflow="truncate"), prepared)
+    pl.DataFrame({"user": [1, 2], "item": [1, 2], "feedback": [1, 1], "time": [1, 2]}).write_csv(tmp_path / "log.csv")
+    with pytest.raises(DataError, match="no block"):
+        fit_interactions(SAROSModule(), prepare_log(tmp_path / "log.csv", tmp_path / "p", positive_at=1), epochs=1)
