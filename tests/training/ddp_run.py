@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import pytorch_lightning as pl
+from pytorch_lightning.callbacks import ModelCheckpoint
 
 from torchrank.data import make_queries
 from torchrank.losses import SLAMLoss
@@ -24,12 +25,12 @@ class Seen(pl.Callback):
         self.lists["val"][trainer.current_epoch] += batch.lists.tolist()
 
     def on_fit_end(self, trainer, module):
-        measured = {name: float(value) for name, value in trainer.callback_metrics.items() if name.startswith("val_")}
+        measured = {name: float(value) for name, value in trainer.callback_metrics.items() if name != "epoch"}
         found = {**self.lists, "weight": module.scorer.weight.tolist(), "measured": measured}
         (self.folder / f"{trainer.global_rank}.json").write_text(json.dumps(found))
 
 
-def fit(folder, queries, batch_size, **options):
+def fit(folder, queries, batch_size, *, checkpoint=None, **options):
     made = make_queries(queries).dataset
     trainer = pl.Trainer(
         max_epochs=2,
@@ -37,13 +38,12 @@ def fit(folder, queries, batch_size, **options):
         logger=False,
         enable_progress_bar=False,
         enable_model_summary=False,
-        enable_checkpointing=False,
         num_sanity_val_steps=0,
-        callbacks=[Seen(folder)],
+        callbacks=[Seen(folder), ModelCheckpoint(folder, filename="{epoch}", every_n_epochs=1, save_top_k=-1)],
         **options,
     )
     module = ListwiseModule(LinearScorer(20), SLAMLoss())
-    trainer.fit(module, QueryDataModule(train=made, val=made, batch_size=batch_size))
+    trainer.fit(module, QueryDataModule(train=made, val=made, batch_size=batch_size), ckpt_path=checkpoint)
     return trainer, module
 
 

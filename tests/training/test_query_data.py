@@ -11,8 +11,9 @@ import pytest
 import pytorch_lightning as pl
 import torch
 
-from tests.training import resume_run
+from tests.training import ddp_run, resume_run
 from torchrank.data import QueryDataset, make_queries
+from torchrank.data.loading import ListBatchSampler
 from torchrank.errors import DataError, TorchRankError
 from torchrank.losses import SLAMLoss
 from torchrank.models import LinearScorer
@@ -189,5 +190,27 @@ def test_two_processes_share_every_epoch_without_waiting_for_each_other(tmp_path
     data = QueryDataModule(val=make_queries(queries).dataset)
     trainer = pl.Trainer(logger=False, enable_progress_bar=False, accelerator="cpu", enable_checkpointing=False)
     alone = trainer.validate(module, data, verbose=False)[0]
+    assert ranks[0]["measured"]["train_loss"] == ranks[1]["measured"]["train_loss"]
     for name in ("val_map", "val_ndcg@10"):
         assert ranks[0]["measured"][name] == ranks[1]["measured"][name] == pytest.approx(alone[name])
+    # a run of two processes goes on as one at the end of an epoch, not inside one
+    folder = tmp_path / "one"
+    folder.mkdir()
+    with pytest.warns(UserWarning, match="dirpath has changed"):
+        ddp_run.fit(folder, queries, 1, checkpoint=tmp_path / "epoch=0.ckpt")
+    seen = json.loads((folder / "0.json").read_text())
+    assert sorted(seen["train"][1]) == list(range(queries))
+    assert seen["train"][0] == []
+
+
+def test_the_place_in_an_epoch_holds_for_as_many_processes():
+    lengths = torch.full((10,), 3)
+    two, one = (ListBatchSampler(lengths, batch_size=2, world_size=size) for size in (2, 1))
+    batches = iter(two)
+    next(batches)
+    with pytest.raises(DataError, match="world_size was 2, is 1"):
+        one.load_state_dict(two.state_dict())
+    list(batches)
+    one.load_state_dict(two.state_dict())
+    assert one.state_dict()["epoch"] == 1
+    assert sum(map(len, one)) == 10

@@ -181,19 +181,23 @@ class ListBatchSampler:
         return {"epoch": self._epoch, "position": self._position, **self._identity()}
 
     def load_state_dict(self, state: dict[str, int]) -> None:
-        """Go on where another sampler of the same lists stood.
+        """Go on where another sampler of the same lists stood; at the end of an epoch, with any number of processes.
 
         Args:
             state: of :meth:`state_dict`.
 
         Raises:
-            DataError: the state is of other lists, another batch size, seed or number of processes.
+            DataError: the state is of other lists, another batch size or seed, or, inside an epoch, another number of
+                processes.
         """
-        changed = [f"{k} was {state.get(k)}, is {v}" for k, v in self._identity().items() if state.get(k) != v]
+        ended = state.get("position", 0) >= state.get("batches", 1)
+        free = {"world_size", "batches"} if ended else set()
+        own = {k: v for k, v in self._identity().items() if k not in free}
+        changed = [f"{k} was {state.get(k)}, is {v}" for k, v in own.items() if state.get(k) != v]
         if changed:
             raise DataError(f"cannot resume inside the epoch, the data loader differs: {'; '.join(changed)}")
         self._epoch, self._position, self._begun = state["epoch"], state["position"], False
-        if self._position >= len(self):
+        if ended:
             self._epoch, self._position = self._epoch + 1, 0
 
     def _identity(self) -> dict[str, int]:

@@ -106,7 +106,8 @@ class ListwiseModule(pl.LightningModule):
     def training_step(self, batch: ListBatch, batch_idx: int) -> Tensor:
         """Return the loss of a batch, penalty included."""
         loss: Tensor = self.loss(self(batch.features, batch.mask), batch.relevance, batch.mask, batch.list_weights)
-        self.log("train_loss", loss.detach(), on_step=False, on_epoch=True, batch_size=len(batch.lists), prog_bar=True)
+        how: dict[str, Any] = {"on_step": False, "on_epoch": True, "prog_bar": True, "sync_dist": True}
+        self.log("train_loss", loss.detach(), batch_size=len(batch.lists), **how)
         return loss + self.l2 * squared_norm(self.scorer) if self.l2 > 0 else loss
 
     def validation_step(self, batch: ListBatch, batch_idx: int) -> None:
