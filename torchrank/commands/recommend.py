@@ -49,11 +49,13 @@ def recommend(
     total = int((np.diff(catalogue.offsets) > 0).sum()) if wanted is None else len(wanted)
     parts = recommend_batches(scorer, catalogue, wanted, k=k, unknown=unknown, exclude_seen=not keep_seen)
     path = Path(out)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(path.name + ".part")
+    part = path.with_name(path.name + ".part")  # one a killed run left is written over
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         rows = _write(parts, part, total)
         part.replace(path)
+    except OSError as error:
+        raise DataError(f"{path} cannot be written: {error}") from error
     finally:
         part.unlink(missing_ok=True)
     print(f"{rows:,} recommendations for {total:,} users are in {path}")

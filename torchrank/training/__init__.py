@@ -24,6 +24,7 @@ _NAMES: dict[str, str] = {
     "SoftmaxModule": "torchrank.training.softmax",
     "StandardEvaluation": "torchrank.training.evaluation",
     "TableDataModule": "torchrank.training.table_data",
+    "WholeCheckpointIO": "torchrank.training.checkpoint_io",
     "contributions": "torchrank.training.curve_analysis",
     "evaluate_catalogue": "torchrank.training.evaluation",
     "evaluate_loss": "torchrank.training.evaluation",

@@ -9,14 +9,18 @@ from typing import Any, get_args
 
 import pytorch_lightning as pl
 import yaml
+from lightning_fabric.plugins import TorchCheckpointIO
 from lightning_fabric.utilities.exceptions import MisconfigurationException
 from pytorch_lightning.cli import LightningArgumentParser, LightningCLI, SaveConfigCallback
+from pytorch_lightning.strategies import DDPStrategy, SingleDeviceStrategy
 
 from torchrank.errors import DataError, TorchRankError
 from torchrank.parser import HelpfulParser
 from torchrank.training.chain import ChainModule
 from torchrank.training.checkpoint import load, read_checkpoint
+from torchrank.training.checkpoint_io import WholeCheckpointIO
 from torchrank.training.label_writer import LabelWriter
+from torchrank.training.launching import end_with_launcher
 from torchrank.training.listwise import ListwiseModule
 from torchrank.training.perceptron import PerceptronModule
 from torchrank.training.query_data import PARTS_OF_STAGES, QueryDataModule
@@ -145,9 +149,14 @@ class TorchRankCLI(LightningCLI):
     def instantiate_trainer(self, **kwargs: Any) -> pl.Trainer:
         """Build the trainer; what it refuses is the user's to mend."""
         try:
-            return super().instantiate_trainer(**kwargs)
+            trainer = super().instantiate_trainer(**kwargs)
         except (MisconfigurationException, ValueError) as error:
             raise TorchRankError(str(error)) from error
+        strategy = trainer.strategy
+        plain = isinstance(strategy, SingleDeviceStrategy | DDPStrategy)  # others have files of their own
+        if plain and type(strategy.checkpoint_io) is TorchCheckpointIO:
+            strategy.checkpoint_io = WholeCheckpointIO()
+        return trainer
 
     def _prepare_subcommand_kwargs(self, subcommand: str) -> dict[str, Any]:
         kwargs = super()._prepare_subcommand_kwargs(subcommand)
@@ -175,7 +184,7 @@ class TorchRankCLI(LightningCLI):
     def after_fit(self) -> None:
         """Say where the model is."""
         saved = getattr(self.trainer.checkpoint_callback, "best_model_path", "")
-        if saved:
+        if saved and self.trainer.is_global_zero:
             print(f"wrote {saved}")
 
 
@@ -243,6 +252,7 @@ def run(words: Sequence[str]) -> None:
     """
     if str(Path.cwd()) not in sys.path:
         sys.path.append(str(Path.cwd()))  # the user's own scorers and losses, beside the config that names them
+    end_with_launcher()
     for message in _NOISE:
         warnings.filterwarnings("ignore", message)
     logging.getLogger("pytorch_lightning").setLevel(logging.WARNING)
