@@ -4,7 +4,8 @@
 
 All are timed in turn in one process on one log: synthetic, or ``--log FILE`` with its columns. A pair is one
 (user, preferred, other) that a method steps on or, for implicit, draws. Processor times are of this thread alone: a
-busy neighbour does not count.
+busy neighbour does not count. With ``--threads 1 2`` the sequential engine is timed in so many threads instead, by
+the wall clock, and the published measures after twelve epochs are given too, means over three seeds.
 """
 
 import os
@@ -14,6 +15,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # implicit warns of a thread
 import argparse
 import statistics
 import time
+from functools import partial
 
 import numpy as np
 import scipy.sparse
@@ -29,6 +31,7 @@ from torchrank.ops.sequential.feedback import saros_feedback_users
 from torchrank.ops.sequential.saros import saros_users
 from torchrank.ops.wave_steps import factorization_step, take_wave, wave_loss
 from torchrank.ops.waves import build_waves
+from torchrank.training import SAROSModule, evaluate_published, fit_interactions
 
 ETA, MU = 0.01, 0.01
 NO_SUMS = tuple(np.zeros((0, 1)) for _ in range(3))
@@ -127,6 +130,31 @@ def batched_calls(log, dim, lanes):
     return {f"batched, {lanes} lanes": (written_out, pairs), f"batched, {lanes} lanes, autograd": (autograd, pairs)}
 
 
+def threaded_rows(train, test, counts, repeats):
+    """Seconds of an epoch and quality after twelve, of one thread and of several."""
+    options = {"dim": 16, "init": "normal", "item_bias": True, "rule": "positive", "mu": MU}
+    pairs = laid_out(train, "positive")[-1]
+    rows = []
+    for feedback in (None, "all"):
+        make = partial(SAROSModule, feedback=feedback, **options)
+        fit_interactions(make(threads=max(counts)), train, epochs=1)  # compiles
+        for threads in counts:
+            measured = [
+                evaluate_published(trained(make(threads=threads, seed=seed), train), test).mean for seed in range(3)
+            ]
+            seconds = min(fit_interactions(make(threads=threads), train, epochs=1) for _ in range(repeats))
+            row = {"method": "SAROS, positive" + (", feedback" if feedback else ""), "threads": threads}
+            row |= {name: statistics.fmean(each[name] for each in measured) for name in measured[0]}
+            rows.append({**row, "million pairs/s (wall)": pairs / seconds / 1e6})
+    return rows
+
+
+def trained(module, train):
+    """The scorer after twelve epochs."""
+    fit_interactions(module, train, epochs=12)
+    return module.scorer
+
+
 def timed(calls, repeats):
     """Time calls in turn, round after round: wall and processor seconds of each."""
     found = {name: ([], []) for name in calls}
@@ -151,6 +179,7 @@ def main():
     parser.add_argument("--out", help="write the rows to this JSON file")
     parser.add_argument("--repeats", type=int, default=10)
     parser.add_argument("--quick", action="store_true", help="a tenth of the synthetic log, d = 16, two repeats")
+    parser.add_argument("--threads", type=int, nargs="*", default=[], help="time the sequential engine in so many")
     args = parser.parse_args()
     repeats = 2 if args.quick else args.repeats
     rivals = installed("implicit")
@@ -160,7 +189,10 @@ def main():
     else:
         rows = 100_000 if args.quick else 1_000_000
         log, _ = make_interactions(num_users=6000, num_items=3700, num_interactions=rows)
-    train, _ = log.split_per_user(train=0.8)
+    train, test = log.split_per_user(train=0.8)
+    if args.threads:
+        print_table("threads on the same tables, best of repeats", threaded_rows(train, test, args.threads, repeats))
+        return
     rows = []
     for dim in (16,) if args.quick else (16, 64):
         parts = [(sequential_calls(train, dim) | (implicit_calls(train, dim) if rivals else {}), repeats)]
