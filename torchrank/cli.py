@@ -24,6 +24,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "demo": ("torchrank.commands.demo:demo", "train and compare rankers on synthetic data with a known answer"),
     "rank": ("torchrank.commands.rank:rank", "objects of several attributes, without labels, best to worst"),
     "recommend": ("torchrank.commands.recommend:recommend", "the best unseen items of many users, from a checkpoint"),
+    "reproduce bots": ("torchrank.commands.reproduce_bots:reproduce_bots", "SAROS' thresholds against bots"),
     "reproduce chain": ("torchrank.commands.reproduce_chain:reproduce_chain", "linear chains on handwritten words"),
     "reproduce curve": ("torchrank.commands.reproduce_curve:reproduce_curve", "ranking curves on the published tables"),
     "reproduce saros": ("torchrank.commands.reproduce_saros:reproduce_saros", "SAROS, BPR and others on one log"),

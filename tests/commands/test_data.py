@@ -21,3 +21,13 @@ def test_the_command_fetches_by_name(tmp_path, monkeypatch, capsys):
 def test_an_unknown_name_gets_the_nearest():
     with pytest.raises(SystemExit, match="did you mean 'movielens-1m'"):
         cli.main(["data", "movielens-1M"])
+
+
+@pytest.mark.parametrize("name", ["kasandr", "netflix", "outbrain", "pandor"])
+def test_what_has_no_checksum_is_told_and_not_fetched(name, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(module, "fetch", None)
+    cli.main(["data", name, "--out", str(tmp_path)])
+    told = capsys.readouterr().out
+    assert "https://" in told
+    assert f"--dataset {name} --root" in told
+    assert not list(tmp_path.iterdir())

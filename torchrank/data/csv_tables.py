@@ -1,12 +1,13 @@
 """CSV files column by column, as text that is turned into numbers only where nothing is lost."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from torchrank.data.tables import Table
+from torchrank.data.tables import Table, require_columns
 from torchrank.errors import DataError
 
 
@@ -112,3 +113,55 @@ def _moments(text: pl.Series) -> pl.Series:
         return text.str.to_datetime(time_unit="us", strict=False)
     except pl.exceptions.PolarsError:  # no format fits the first value
         return number
+
+
+def join_tables(paths: Sequence[Path], *, separator: str, columns: Mapping[str, str]) -> Table:
+    """Open CSV files of one layout as one table, one file after the other.
+
+    Args:
+        paths: the files.
+        separator: one character between values.
+        columns: the columns needed, by what they are.
+
+    Returns:
+        the table; a bad value is told by its own file and row.
+
+    Raises:
+        DataError: nothing is there, or a file lacks a column.
+    """
+    tables = [csv_table(path, separator=separator) for path in paths]
+    for table in tables:
+        require_columns(table, dict(columns))
+
+    def read(name: str) -> pa.ChunkedArray:
+        parts = [table.read(name) for table in tables]
+        for table, part in zip(tables, parts, strict=True):
+            if part.null_count:
+                row = pc.index(pc.is_null(part), True).as_py()
+                raise DataError(f"row {row + 1} of {table.where} has no {name}")
+        return _end_to_end(parts)
+
+    def parsed(name: str, kind: str) -> pa.ChunkedArray:
+        parts = []
+        for table in tables:
+            part, parse = table.read(name), getattr(table, kind)
+            parts.append(parse(name, part) if pa.types.is_large_string(part.type) else part)
+        return _end_to_end(parts)
+
+    return Table(
+        str(paths[0]) if len(paths) == 1 else str(paths[0].parent),
+        tables[0].names,
+        read,
+        numbers=lambda name, column: parsed(name, "numbers"),
+        moments=lambda name, column: parsed(name, "moments"),
+    )
+
+
+def _end_to_end(parts: Sequence[pa.ChunkedArray]) -> pa.ChunkedArray:
+    """Put columns behind each other: numbers of two kinds as floats, numbers and text as the text they were."""
+    parts = [part for part in parts if len(part)] or parts[:1]
+    kinds = {part.type for part in parts}
+    if len(kinds) > 1:
+        numbers = all(pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in kinds)
+        parts = [part.cast(pa.float64() if numbers else pa.large_string()) for part in parts]
+    return pa.chunked_array([chunk for part in parts for chunk in part.chunks])

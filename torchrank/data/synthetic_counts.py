@@ -48,16 +48,20 @@ def allot(total: int, weights: NDArray[np.float64], *, most: int) -> Counts:
         [3, 2, 5]
     """
     counts = np.ones(len(weights), np.int64)
-    left = total - len(weights)
-    while left > 0:
-        open_ = np.flatnonzero(counts < most)
+    open_, left = np.arange(len(weights)), total - len(weights)
+    while True:
         share = left * weights[open_] / weights[open_].sum()
-        add = np.minimum(share.astype(np.int64), most - counts[open_])
-        if not add.any():  # less than one each is left: the largest parts of one get it
-            open_ = open_[np.argsort(-share, kind="stable")[:left]]
-            add = np.ones(len(open_), np.int64)
-        counts[open_] += add
-        left -= int(add.sum())
+        full = share >= most - 1
+        if not full.any():
+            break
+        counts[open_[full]] = most
+        open_, left = open_[~full], left - (most - 1) * int(full.sum())
+        if not len(open_):
+            return counts
+    whole = share.astype(np.int64)
+    counts[open_] += whole
+    most_left = np.argsort(whole - share, kind="stable")[: left - int(whole.sum())]
+    counts[open_[most_left]] += 1
     return counts
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from torchrank.data.log import InteractionLog
 from torchrank.data.published_tables import LogStatistics
-from torchrank.data.synthetic_bots import add_bots
+from torchrank.data.synthetic_bots import BotAttack, add_bots
 from torchrank.data.synthetic_counts import choose_preferred, deal_items, draw_counts
 from torchrank.errors import TorchRankError
 
@@ -119,7 +119,8 @@ def make_interactions(
     odds = np.einsum("nd,nd->n", user_factors[users], item_factors[items]) + item_bias[items]
     scale = sharpness / odds.std()
     odds *= scale
-    level = brentq(lambda shift: expit(odds + shift).mean() - positive_share, -50 - 10 * sharpness, 50 + 10 * sharpness)
+    some = odds if statistics is None else odds[:: 1 + num_interactions // 10**6]  # it orders nothing
+    level = brentq(lambda shift: expit(some + shift).mean() - positive_share, -50 - 10 * sharpness, 50 + 10 * sharpness)
     if statistics is None:
         liked = generator.random(num_interactions) < expit(odds + level)
     else:
@@ -136,7 +137,9 @@ def make_interactions(
         positive_at=1,
     )
     known = log.user_ids - 1, log.item_ids - 1
-    attack = add_bots(log, share=bots, targets=targets, activity=bot_activity, seed=seed)
+    attack = BotAttack(log, np.zeros(log.num_users, np.bool_), np.empty(0, np.int64))
+    if bots != 0:
+        attack = add_bots(log, share=bots, targets=targets, activity=bot_activity, seed=seed)
     factors = np.zeros((attack.log.num_users, dim))
     factors[: log.num_users] = user_factors[known[0]] * scale
     truth = InteractionTruth(
@@ -144,7 +147,7 @@ def make_interactions(
         torch.from_numpy(item_factors[known[1]]).float(),
         torch.from_numpy(item_bias[known[1]] * scale + level).float(),
         torch.from_numpy(attack.bots),
-        torch.from_numpy(attack.targets if bots > 0 else attack.targets[:0]),
+        torch.from_numpy(attack.targets),
     )
     return attack.log, truth
 

@@ -6,6 +6,7 @@ from torchrank._lazy import lazy_names
 _NAMES: dict[str, str] = {
     "plot_block_counts": "torchrank.plots.blocks",
     "plot_block_sizes": "torchrank.plots.blocks",
+    "plot_by_share": "torchrank.plots.attack",
     "plot_cumulative_loss": "torchrank.plots.learning",
     "plot_fold_accuracy": "torchrank.plots.chain",
     "plot_generalization": "torchrank.plots.generalization",
