@@ -130,7 +130,7 @@ PUBLISHED = {"dim": 4, "eta": 0.01, "mu": 0.01, "init": "uniform"}
 FEEDBACK = {"feedback": "all", "item_bias": True, "init": "normal"}
 OWN_VECTORS = {"item_bias": True, "init": "normal"}
 GRU = {"dim": 64, "lanes": 64, "unroll": 32, "eta": 0.05}
-GRU_CHOICE: dict[str, Any] = {"epochs": 4, "choose_by": "published", "pair_loss": False}
+GRU_CHOICE: dict[str, Any] = {"epochs": 2, "choose_by": "published", "pair_loss": False}
 _WORDS = ("gensim", "words")
 
 METHODS: dict[str, Trained | Counted] = {
@@ -205,7 +205,7 @@ METHODS: dict[str, Trained | Counted] = {
     "prod2vec": Counted(
         "word2vec of what users preferred, items by the cosine with the mean of the user's",
         _prod2vec,
-        settings=tuple({"epochs": epochs} for epochs in (5, 20)),
+        settings=({"epochs": 15},),
         seeded=True,
         needs=_WORDS,
     ),
@@ -220,7 +220,6 @@ METHODS: dict[str, Trained | Counted] = {
         "GRU4Rec as published: TOP1 against what comes next in other lanes, no offsets",
         GRU4RecModule,
         GRU,
-        tuple({"eta": eta} for eta in (0.05, 0.1)),
         **GRU_CHOICE,
     ),
     "gru4rec_samples": Trained(
