@@ -187,7 +187,7 @@ class GRU4RecModule(pl.LightningModule):
                 step = sessions.step(table[number * self.unroll : (number + 1) * self.unroll])
                 torch.manual_seed(int(self._random(_DROPOUT, number).integers(2**62)))
                 loss = self._loss_of(step, self._random(_SAMPLES, number))
-                optimizer.zero_grad(set_to_none=False)
+                optimizer.zero_grad()
                 self.manual_backward(loss)
                 optimizer.step()
                 total += loss.detach() * len(step.rows)
