@@ -122,6 +122,20 @@ def test_a_random_order_is_the_same_each_time():
     assert torch.equal(one, again)
     assert abs(float(torch.corrcoef(torch.stack([one, other]))[0, 1])) < 0.02
     assert abs(float(one.mean()) / 2**24 - 0.5) < 0.01
+    for seed in (2, 1000, 2**40):  # products beyond 64 bits
+        assert not torch.equal(one, RandomOrder(seed)(users, items))
+
+
+def test_what_is_done_is_written_before_the_next_method(file, tmp_path, monkeypatch):
+    def fails(log, seed):
+        raise KeyboardInterrupt
+
+    from torchrank.commands.saros_methods import Counted
+
+    monkeypatch.setitem(METHODS, "random", Counted("fails", fails))
+    with pytest.raises(SystemExit, match="interrupted"):
+        run(file, tmp_path, "--methods", "itemrate", "--methods", "random", "--curve-seconds", "0")
+    assert list(json.loads((tmp_path / "results.json").read_text())["methods"]) == ["itemrate"]
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """``torchrank reproduce saros``: SAROS and its rivals on one log, beside the published numbers."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from torchrank.commands.saros_hypothesis import hypothesis_markdown, run_hypothesis
-from torchrank.commands.saros_methods import METHODS, Trained, check_methods, usual_methods
+from torchrank.commands.saros_methods import METHODS, Choice, Trained, check_methods, usual_methods
 from torchrank.commands.saros_report import KEYS, find_dataset, markdown
 from torchrank.commands.saros_runs import Parts, Run, choose_all, compare, loss_by_time, run_method, summarise, warm_up
 from torchrank.data.files import whole_file
@@ -63,6 +63,10 @@ def reproduce_saros(
         raise TorchRankError(f"out={out!r} is a file; give a folder")
     names = {"user": user, "item": item, "feedback": feedback, "time": time}
     parts = Parts.of(read_log(log, positive_at=positive_at, duplicates=duplicates, **names))
+
+    def save(results: dict[str, Any]) -> None:
+        _write(target / "results.json", json.dumps(results, indent=2) + "\n")
+
     console = Console()
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True)) as progress:
@@ -72,11 +76,11 @@ def reproduce_saros(
             text = hypothesis_markdown(found)
             _write(target / "hypothesis.md", text)
         else:
-            results, curves = _train_all(parts, methods or usual_methods(), seeds, curve_seconds, progress)
+            results, curves = _train_all(parts, methods or usual_methods(), seeds, curve_seconds, progress, save)
     if hypothesis:
         console.print(text, soft_wrap=True, markup=False)
         return
-    _write(target / "results.json", json.dumps(results, indent=2) + "\n")
+    save(results)
     _write(target / "results.md", markdown(results))
     _print(console, results)
     written = ["results.json", "results.md"]
@@ -96,8 +100,14 @@ def _write(path: Path, text: str) -> None:
 
 
 def _train_all(
-    parts: Parts, names: Sequence[str], seeds: int, curve_seconds: float, progress: Progress
+    parts: Parts,
+    names: Sequence[str],
+    seeds: int,
+    curve_seconds: float,
+    progress: Progress,
+    save: Callable[[dict[str, Any]], None],
 ) -> tuple[dict[str, Any], dict[str, dict[str, list[float]]]]:
+    """Train and measure; ``save`` gets the results so far after each method."""
     bar = progress.add_task("compiling", total=len(names))
     warm_up(names)
     progress.update(bar, description="choosing settings")
@@ -110,6 +120,7 @@ def _train_all(
             progress.update(bar, description=f"training {name}")
             runs.setdefault(name, []).append(run_method(METHODS[name], parts, chosen[name], seed=seed))
             progress.advance(bar)
+        save(_results(parts, runs, chosen, seeds))
     progress.update(bar, description="training")
     curves = {}
     timed = [name for name in TIMED if name in names] if curve_seconds > 0 else []
@@ -120,27 +131,32 @@ def _train_all(
         bar = progress.add_task(f"loss by time: {name}", total=round(curve_seconds))
         tick = lambda seconds, bar=bar: progress.update(bar, completed=round(seconds))  # noqa: E731 - bound to its bar
         curves[name] = loss_by_time(method, parts, choice.setting, marks=marks, seed=0, tick=tick)
+    shown = [mark for mark in MARKS if mark <= curve_seconds]
+    losses = {
+        part: {name: {f"{m:g}": curve[part][marks.index(m)] for m in shown} for name, curve in curves.items()}
+        for part in ("test", "train")
+    }
+    return _results(parts, runs, chosen, seeds) | {"losses": losses if curves else {}}, curves
+
+
+def _results(
+    parts: Parts, runs: Mapping[str, Sequence[Run]], chosen: Mapping[str, Choice], seeds: int
+) -> dict[str, Any]:
     split = {
         "train": len(parts.train),
         "test": len(parts.test),
         "positive_train_percent": 100 * float(parts.train.preferred.mean()),
         "positive_test_percent": 100 * float(parts.test.preferred.mean()),
     }
-    shown = [mark for mark in MARKS if mark <= curve_seconds]
-    losses = {
-        part: {name: {f"{m:g}": curve[part][marks.index(m)] for m in shown} for name, curve in curves.items()}
-        for part in ("test", "train")
-    }
-    rivals = [name for name in names if isinstance(METHODS[name], Trained) and "itemrate" in names]
-    results = {
+    rivals = [name for name in runs if isinstance(METHODS[name], Trained) and "itemrate" in runs]
+    return {
         "split": split,
         "dataset": find_dataset(len(parts.train), len(parts.test)),
         "seeds": seeds,
-        "methods": {name: summarise(METHODS[name], runs[name], chosen[name]) for name in names},
+        "methods": {name: summarise(METHODS[name], each, chosen[name]) for name, each in runs.items()},
         "comparisons": {name: compare(runs[name], runs["itemrate"]) for name in rivals},
-        "losses": losses if curves else {},
+        "losses": {},
     }
-    return results, curves
 
 
 def _print(console: Console, results: dict[str, Any]) -> None:

@@ -92,7 +92,8 @@ class RandomOrder:
 
     def __call__(self, users: torch.Tensor, items: torch.Tensor) -> torch.Tensor:
         """Return a hash of each pair."""
-        word = users * 0x9E3779B97F4A7C1 + items * 0x2545F4914F6CDD1D + self.seed * 0x5851F42D4C957F2D
+        start = self.seed * 0x5851F42D4C957F2D & 0x7FFFFFFFFFFFFFFF  # Python's integers do not wrap around
+        word = users * 0x9E3779B97F4A7C1 + items * 0x2545F4914F6CDD1D + start
         word = (word ^ (word >> 29)) * 0x94D049BB133111  # wraps around
         return ((word ^ (word >> 32)) & 0xFFFFFF).float()
 

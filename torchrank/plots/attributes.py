@@ -10,6 +10,7 @@ from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 from numpy.typing import NDArray
 
 from torchrank.errors import DataError
+from torchrank.plots.files import ink
 
 _CURVE = "#D55E00"
 _POINTS = "cividis"
@@ -162,7 +163,7 @@ def plot_rank_intervals(
     for axes, part in zip(figure.subplots(1, len(parts), squeeze=False)[0], parts, strict=True):
         rows = np.arange(len(ranks[part]))
         axes.hlines(rows, intervals[part, 0], intervals[part, 1], color="#56B4E9", linewidth=6)
-        axes.plot(ranks[part], rows, "o", color="black", markersize=4)
+        axes.plot(ranks[part], rows, "o", color=ink(), markersize=4)
         axes.set_yticks(rows, [_short(name) for name in names[part]], fontsize=8)
         axes.set_ylim(min(n, ends) - 0.4, -0.6)
         axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))

@@ -7,6 +7,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from torchrank.errors import DataError
+from torchrank.plots.files import ink
 
 #: colours that colour-blind readers tell apart (Okabe & Ito), markers and dashes besides
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
@@ -44,8 +45,8 @@ def plot_block_counts(counts: Mapping[str, NDArray[np.integer]]) -> Figure:
         whis=(0, 100),
         showmeans=True,
         patch_artist=True,
-        medianprops={"color": "black", "linewidth": 1.5},
-        meanprops={"marker": "D", "markerfacecolor": "white", "markeredgecolor": "black"},
+        medianprops={"color": ink(), "linewidth": 1.5},
+        meanprops={"marker": "D", "markerfacecolor": "white", "markeredgecolor": ink()},
     )
     for box, colour in zip(drawn["boxes"], _cycle(_COLOURS, len(logs)), strict=True):
         box.set(facecolor=colour, alpha=0.6)

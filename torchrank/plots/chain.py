@@ -7,6 +7,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from torchrank.errors import DataError
+from torchrank.plots.files import ink
 
 #: colours that colour-blind readers tell apart (Okabe & Ito), hatches besides
 _COLOURS = ("#999999", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00")
@@ -45,7 +46,7 @@ def plot_fold_accuracy(accuracies: Mapping[str, Mapping[str, Sequence[float]]], 
         bars = axes.bar(at, means, width, label=method, color=colour, hatch=hatch, edgecolor="white")
         axes.bar_label(bars, [f"{mean:.3f}" for mean in means], padding=6, fontsize=8)
         for place, each in zip(at, folds, strict=True):
-            axes.plot(np.full(len(each), place), each, ".", color="black", markersize=4)
+            axes.plot(np.full(len(each), place), each, ".", color=ink(), markersize=4)
     axes.set_xticks(range(len(accuracies)), list(accuracies))
     axes.set_ylim(lowest, 1)
     axes.set_ylabel("share of positions labelled right")

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from matplotlib.figure import Figure
 
 from torchrank.errors import DataError
+from torchrank.plots.files import ink
 
 #: colours and markers that colour-blind readers tell apart (Okabe & Ito)
 _COLOURS = ("#0072B2", "#D55E00", "#009E73")
@@ -45,7 +46,7 @@ def plot_measures(
         values = [measures[name][number] for name in order]
         axes.plot(values, range(len(order)), _MARKERS[number % 3], color=_COLOURS[number % 3], markersize=7)
         for place, (name, across) in enumerate((lines or {}).items()):
-            axes.axvline(across[number], color="black", linewidth=1, linestyle=_LINES[place % 3], label=name)
+            axes.axvline(across[number], color=ink(), linewidth=1, linestyle=_LINES[place % 3], label=name)
         axes.set_xlabel(measure)
         axes.set_yticks(range(len(order)), order)
         axes.grid(axis="x", alpha=0.3)

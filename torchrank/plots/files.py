@@ -1,8 +1,14 @@
-"""Figures to files, whole or not at all."""
+"""What all figures share: the colour of lines that belong to no series, and how they come to be files."""
 
 from pathlib import Path
 
+from matplotlib import rcParams
 from matplotlib.figure import Figure
+
+
+def ink() -> str:
+    """Return the colour of axes: black, or what the style in use says (``matplotlib.style.context``)."""
+    return str(rcParams["axes.edgecolor"])
 
 
 def save_figure(figure: Figure, path: str | Path) -> None:

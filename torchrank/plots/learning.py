@@ -7,6 +7,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from torchrank.errors import DataError
+from torchrank.plots.files import ink
 
 #: colours that colour-blind readers tell apart (Okabe & Ito); dashes tell the rest
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#999999")
@@ -43,7 +44,7 @@ def plot_learning_curves(
         epochs = np.arange(1, len(values) + 1)
         axes.plot(epochs, values, marker="o", markersize=3, label=name, color=colour, linestyle=line)
     if best is not None:
-        axes.axhline(best, color="black", linewidth=1, linestyle="--", label="best attainable")
+        axes.axhline(best, color=ink(), linewidth=1, linestyle="--", label="best attainable")
     axes.set_xlabel("epoch")
     axes.set_ylabel(measure)
     axes.grid(alpha=0.3)
