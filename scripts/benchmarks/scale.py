@@ -4,7 +4,8 @@
 
 For each size a log is drawn to Parquet in pieces (a fiftieth as many users as rows, a five-hundredth as many items, in
 the order of time, so that the rows of a user lie far apart), prepared within ``--memory``, and trained on for one
-epoch. Every stage runs in a process of its own, whose peak resident memory is read when it ends (Linux).
+epoch. Every stage runs in a process of its own, whose peak resident memory and processor time are read when it ends
+(Linux).
 """
 
 import argparse
@@ -54,13 +55,24 @@ def draw_log(path, rows, seed=0):
     writer.close()
 
 
+class Watch:
+    """Seconds by the clock and of the processor, from here on."""
+
+    def __init__(self):
+        self.since = time.perf_counter(), time.process_time()
+
+    def read(self):
+        """Both, so far."""
+        return {"seconds": time.perf_counter() - self.since[0], "processor": time.process_time() - self.since[1]}
+
+
 def prepare(folder, memory):
     """Prepare the log of a folder."""
     from torchrank.data import prepare_log
 
-    start = time.perf_counter()
+    watch = Watch()
     prepared = prepare_log(folder / "log.parquet", folder / "prepared", positive_at=1, memory=memory)
-    return {"seconds": time.perf_counter() - start, "partitions": prepared.num_partitions}
+    return {**watch.read(), "partitions": prepared.num_partitions}
 
 
 def train(folder, engine):
@@ -77,11 +89,11 @@ def train(folder, engine):
     )
     prepared = PreparedLog(folder / "prepared")
     module = SAROSModule(**options)
-    start = time.perf_counter()
-    inside = fit_interactions(module, prepared, epochs=1)
-    whole = time.perf_counter() - start
+    watch = Watch()
+    fit_interactions(module, prepared, epochs=1)
+    found = watch.read()
     loss = float(module.trainer.callback_metrics["train_loss"])
-    return {"seconds": whole, "epoch": inside, "train_loss": loss, "blocks": int(prepared.counts("blocks_run").sum())}
+    return {**found, "train_loss": loss, "blocks": int(prepared.counts("blocks_run").sum())}
 
 
 def stage(words):
@@ -97,9 +109,8 @@ def run_stage(words):
     name, folder, *rest = words
     found = {"draw": lambda: draw_log(Path(folder) / "log.parquet", int(rest[0])) or {}}
     found |= {"prepare": lambda: prepare(Path(folder), rest[0]), "train": lambda: train(Path(folder), rest[0])}
-    start = time.perf_counter()
-    result = found[name]()
-    result.setdefault("seconds", time.perf_counter() - start)
+    watch = Watch()
+    result = {**watch.read(), **found[name]()}
     status = Path("/proc/self/status").read_text()
     result["peak_mib"] = int(status.split("VmHWM:")[1].split()[0]) / 1024
     print(json.dumps(result))
@@ -123,22 +134,25 @@ def main():
         try:
             print(f"drawing {size:,} rows", file=sys.stderr)
             stage(["draw", str(folder), str(size)])
+            log_mib = (folder / "log.parquet").stat().st_size / 2**20
             for words in (["prepare", args.memory], ["train", "sequential"], ["train", "batched"]):
                 print(f"{' '.join(words)} of {size:,} rows", file=sys.stderr)
                 found = stage([words[0], str(folder), *words[1:]])
-                name = "prepare" if words[0] == "prepare" else f"train, {words[1]}"
                 rows.append(
                     {
                         "rows": size,
-                        "stage": name,
+                        "stage": "prepare" if words[0] == "prepare" else words[1],
                         "seconds": found["seconds"],
-                        "million rows/s": size / found["seconds"] / 1e6,
+                        "processor": found["processor"],
+                        "M rows/s": size / found["seconds"] / 1e6,
+                        "(processor)": size / found["processor"] / 1e6,
                         "peak MiB": round(found["peak_mib"]),
-                        "partitions": found.get("partitions", ""),
+                        "parts": found.get("partitions", ""),
                         "blocks": found.get("blocks", ""),
-                        "train_loss": found.get("train_loss", ""),
+                        "loss": found.get("train_loss", ""),
                     }
                 )
+                print(rows[-1], f"log of {log_mib:.0f} MiB", file=sys.stderr)
         finally:
             shutil.rmtree(folder)
     print_table(f"one epoch, dim {DIM}, {os.cpu_count()} cores", rows)
