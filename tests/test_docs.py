@@ -8,7 +8,9 @@ import pytest
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 
 
-@pytest.mark.parametrize("page", ["chain.md", "next-items.md", "saros.md", "training.md"])
+@pytest.mark.parametrize(
+    "page", ["chain.md", "export.md", "next-items.md", "position-bias.md", "saros.md", "training.md"]
+)
 def test_the_examples_of_a_page_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"^```python\n(.*?)^```", (DOCS / page).read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)

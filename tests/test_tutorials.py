@@ -50,3 +50,9 @@ def test_a_perceptron_learns_on_frozen_features():
     report = run("perceptron_on_features", queries=100, epochs=5)
     frozen, raw = (report[f"ndcg@10, perceptron on {name}"] for name in ("frozen features", "raw features"))
     assert frozen > raw + 0.1
+
+
+def test_an_index_of_vectors_finds_what_the_model_recommends():
+    report = run("approximate_search", items=1300, epochs=1)
+    assert report["exact"] == report["32 of 32 cells"] == 1
+    assert report["1 of 32 cells"] < report["4 of 32 cells"] <= 1

@@ -1,7 +1,10 @@
 """Checkpoints hold plain data, rebuild without data or command line, and run nothing that is not trusted."""
 
+import ast
 import os
 import pickle
+import subprocess
+import sys
 from functools import partial
 
 import pytest
@@ -159,3 +162,23 @@ def test_files_that_are_no_torchrank_checkpoint_are_refused(tmp_path):
 def test_what_cannot_be_described_is_refused_with_advice(thing, said):
     with pytest.raises(TorchRankError, match=said):
         describe(thing)
+
+
+def test_a_checkpoint_loads_in_an_empty_folder_without_data_or_command_line(tmp_path):
+    model = MODELS["mlp"]()
+    (tmp_path / "trained").mkdir()
+    path = trained(model, tmp_path / "trained")
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    code = (
+        f"import sys, torch, torchrank; module = torchrank.load({str(path)!r});"
+        "print([m for m in ('torchrank.cli', 'torchrank.commands', 'jsonargparse') if m in sys.modules]);"
+        "print(module(torch.arange(30.0).view(2, 3, 5)).tolist())"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=empty, timeout=120)
+    assert done.returncode == 0, done.stderr
+    loaded, scores = done.stdout.splitlines()[-2:]
+    assert loaded == "[]"
+    wanted = model.eval()(torch.arange(30.0).view(2, 3, 5))
+    torch.testing.assert_close(torch.tensor(ast.literal_eval(scores)), wanted)
+    assert list(empty.iterdir()) == []

@@ -41,7 +41,7 @@ def recommend(
         trust: further packages whose scorers the checkpoint may name; may be repeated.
     """
     module = load(ckpt, trust=trust)
-    catalogue = _catalogue(ckpt)
+    catalogue = read_catalogue(ckpt)
     scorer = getattr(module, "scorer", None)
     if scorer is None:
         raise DataError(f"{ckpt} holds a {type(module).__name__}, which does not score users and items")
@@ -96,7 +96,12 @@ def read_users(path: str | Path, *, like: NDArray[Any]) -> pl.Series:
     return ids
 
 
-def _catalogue(ckpt: str) -> Catalogue:
+def read_catalogue(ckpt: str | Path) -> Catalogue:
+    """Read the catalogue of users and items that a checkpoint holds.
+
+    Raises:
+        DataError: it holds none.
+    """
     saved = torch.load(ckpt, map_location="cpu", weights_only=True)
     if "catalogue" not in saved:
         raise DataError(f"{ckpt} was not trained on an interaction log: it holds no catalogue of users and items")

@@ -8,6 +8,7 @@ _NAMES: dict[str, str] = {
     "Blocks": "torchrank.data.blocks",
     "BotAttack": "torchrank.data.synthetic_bots",
     "Catalogue": "torchrank.data.catalogue",
+    "ClickLog": "torchrank.data.clicks",
     "InteractionLog": "torchrank.data.log",
     "LabelledSequence": "torchrank.data.sequences",
     "ListBatchSampler": "torchrank.data.loading",
@@ -24,8 +25,10 @@ _NAMES: dict[str, str] = {
     "SyntheticQueries": "torchrank.data.synthetic_queries",
     "SyntheticSequences": "torchrank.data.synthetic_sequences",
     "add_bots": "torchrank.data.synthetic_bots",
+    "attraction": "torchrank.data.clicks",
     "block_statistics": "torchrank.data.statistics",
     "build_blocks": "torchrank.data.blocks",
+    "click_lists": "torchrank.data.clicks",
     "collate_lists": "torchrank.data.loading",
     "collate_sequences": "torchrank.data.sequence_loading",
     "collect_scores": "torchrank.data.loading",
@@ -49,6 +52,7 @@ _NAMES: dict[str, str] = {
     "read_published": "torchrank.data.published_sets",
     "read_sequences": "torchrank.data.sequence_files",
     "read_table": "torchrank.data.attributes",
+    "simulate_clicks": "torchrank.data.clicks",
     "write_run": "torchrank.data.trec",
 }
 __all__ = sorted(_NAMES)

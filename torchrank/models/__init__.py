@@ -16,7 +16,11 @@ _NAMES: dict[str, str] = {
     "MostPop": "torchrank.models.popularity",
     "Prod2Vec": "torchrank.models.prod2vec",
     "RankingCurve": "torchrank.models.curve",
+    "Served": "torchrank.models.serving",
+    "TopItems": "torchrank.models.serving",
     "fold_in_vectors": "torchrank.models.fold_in",
+    "search_vectors": "torchrank.models.serving",
+    "serve": "torchrank.models.serving",
 }
 __all__ = sorted(_NAMES)
 __getattr__, __dir__ = lazy_names(__name__, _NAMES)

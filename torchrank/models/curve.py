@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torchrank.errors import DataError, ShapeError, TorchRankError, check_option
 from torchrank.models.curve_report import CurveReport
 from torchrank.ops.bezier import arc_length, bezier_curve, derivative_points, is_monotone
-from torchrank.ops.checks import values_can_be_read
+from torchrank.ops.checks import sizes_are_symbols, values_can_be_read
 from torchrank.ops.projection import project
 from torchrank.ops.scaling import scale
 
@@ -211,7 +211,7 @@ class RankingCurve(nn.Module):
             DataError: as when scoring.
         """
         control_points = self.control_points
-        parts = [self._project(part, control_points) for part in torch.split(self._rows(points, None), _ROWS)]
+        parts = [self._project(part, control_points) for part in _parts(self._rows(points, None))]
         s, squared = (torch.cat(both).reshape(points.shape[:-1]) for both in zip(*parts, strict=True))
         return s, squared
 
@@ -237,7 +237,7 @@ class RankingCurve(nn.Module):
         worst, best = self._measure(ends, control_points).unbind()
         scores = [
             (self._measure(self._project(part, control_points)[0], control_points) - worst) / (best - worst)
-            for part in torch.split(self._rows(points, mask), _ROWS)
+            for part in _parts(self._rows(points, mask))
         ]
         return torch.cat(scores).reshape(points.shape[:-1])
 
@@ -275,6 +275,11 @@ class RankingCurve(nn.Module):
             if saved is not None and saved.ndim == 2 and len(saved) == len(own):
                 setattr(self, name, own.new_zeros(saved.shape))
         super()._load_from_state_dict(state_dict, prefix, *args)
+
+
+def _parts(rows: Tensor) -> Sequence[Tensor]:
+    """Rows in pieces that bound the memory; whole while their number is a symbol."""
+    return (rows,) if sizes_are_symbols() else torch.split(rows, _ROWS)
 
 
 def check_directions(directions: Sequence[int] | Tensor, names: Sequence[str] | None = None) -> list[int]:

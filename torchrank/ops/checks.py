@@ -117,6 +117,12 @@ def values_can_be_read(*tensors: Tensor) -> bool:
     return not torch.compiler.is_compiling() and all(t.device.type == "cpu" for t in tensors)
 
 
+def sizes_are_symbols() -> bool:
+    """Say whether torch.export is tracing: then a loop over pieces of open size must not be unrolled."""
+    # torch 2.4 to 2.6 tell exporting from compiling by nothing.
+    return bool(getattr(torch.compiler, "is_exporting", torch.compiler.is_compiling)())
+
+
 def check_relevance(relevance: Tensor, mask: Tensor | None, *, most: float = torch.inf) -> None:
     """Refuse relevance that is negative, infinite, NaN or above ``most`` where a document is real.
 

@@ -15,6 +15,7 @@ from torchrank.ops.bezier import (
     elevate,
     monomial_coefficients,
 )
+from torchrank.ops.checks import sizes_are_symbols
 from torchrank.ops.quintic import ROUNDING, horner, integral, minimize_exact, minimize_golden
 
 METHODS = ("newton", "golden_section")
@@ -162,6 +163,9 @@ def _search(
 ) -> tuple[Tensor, Tensor]:
     """``s`` and the squared residual in float64, without gradients, in chunks of rows."""
     cubic = elevate(control_points, 3)
+    if sizes_are_symbols():
+        s, squared = _search_rows(points.double(), cubic, observed, method, extend)
+        return _without_blind(s, squared, observed)
     s = torch.empty(len(points), dtype=torch.float64, device=points.device)
     squared = torch.empty_like(s)
     if points.device.type == "cpu" and not torch.compiler.is_compiling():
@@ -170,10 +174,15 @@ def _search(
         for rows in _chunks(len(points), points.device):
             seen = None if observed is None else observed[rows]
             s[rows], squared[rows] = _search_rows(points[rows].double(), cubic, seen, method, extend)
-    if observed is not None:
-        blind = ~observed.any(-1)
-        s, squared = s.masked_fill(blind, torch.nan), squared.masked_fill(blind, torch.nan)
-    return s, squared
+    return _without_blind(s, squared, observed)
+
+
+def _without_blind(s: Tensor, squared: Tensor, observed: Tensor | None) -> tuple[Tensor, Tensor]:
+    """NaN where nothing was observed."""
+    if observed is None:
+        return s, squared
+    blind = ~observed.any(-1)
+    return s.masked_fill(blind, torch.nan), squared.masked_fill(blind, torch.nan)
 
 
 def _chunks(n: int, device: torch.device) -> Iterator[slice]:

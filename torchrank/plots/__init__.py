@@ -11,12 +11,13 @@ _NAMES: dict[str, str] = {
     "plot_fold_accuracy": "torchrank.plots.chain",
     "plot_generalization": "torchrank.plots.generalization",
     "plot_learning_curves": "torchrank.plots.learning",
+    "plot_loss_by_time": "torchrank.plots.loss_by_time",
     "plot_measures": "torchrank.plots.comparison",
-    "plot_projections": "torchrank.plots.attributes",
     "plot_order": "torchrank.plots.attributes",
+    "plot_over": "torchrank.plots.comparison",
+    "plot_projections": "torchrank.plots.attributes",
     "plot_rank_intervals": "torchrank.plots.attributes",
     "plot_scores": "torchrank.plots.attributes",
-    "plot_loss_by_time": "torchrank.plots.loss_by_time",
     "plot_transitions": "torchrank.plots.chain",
 }
 __all__ = sorted(_NAMES)

@@ -53,3 +53,38 @@ def plot_measures(
     if lines:
         figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=2, fontsize=8)
     return figure
+
+
+def plot_over(places: Sequence[float], curves: Mapping[str, Sequence[float]], *, x: str, y: str) -> Figure:
+    """Draw one line a ranker over a setting that several values were tried of.
+
+    Args:
+        places: the values tried.
+        curves: ranker to its measure at each.
+        x: what the setting is.
+        y: what the measure is.
+
+    Returns:
+        the figure.
+
+    Raises:
+        DataError: nothing to draw.
+
+    Example:
+        >>> figure = plot_over([0.5, 1.0], {"naive": [0.4, 0.3], "ips": [0.4, 0.4]}, x="η", y="NDCG")
+        >>> [line.get_label() for line in figure.axes[0].get_lines()]
+        ['naive', 'ips']
+    """
+    if not curves or not len(places):
+        raise DataError("there is no ranker to draw")
+    figure = Figure(figsize=(6, 4), layout="constrained")
+    axes = figure.subplots()
+    styles = [(colour, marker, line) for line in _LINES for colour, marker in zip(_COLOURS, _MARKERS, strict=True)]
+    for (name, values), (colour, marker, line) in zip(curves.items(), styles, strict=False):
+        axes.plot(places, values, color=colour, marker=marker, linestyle=line, label=name)
+    axes.set_xlabel(x)
+    axes.set_ylabel(y)
+    axes.set_xticks(list(places))
+    axes.grid(alpha=0.3)
+    figure.legend(loc="outside right upper", fontsize=8)
+    return figure

@@ -7,6 +7,7 @@ _NAMES: dict[str, str] = {
     "BPRModule": "torchrank.training.bpr",
     "ChainModule": "torchrank.training.chain",
     "CurveModule": "torchrank.training.curve",
+    "Exported": "torchrank.training.export",
     "GRU4RecModule": "torchrank.training.gru4rec",
     "InteractionDataModule": "torchrank.training.interaction_data",
     "ListFit": "torchrank.training.list_fitting",
@@ -30,6 +31,8 @@ _NAMES: dict[str, str] = {
     "evaluate_loss": "torchrank.training.evaluation",
     "evaluate_published": "torchrank.training.evaluation",
     "evaluate_shown": "torchrank.training.evaluation",
+    "export_model": "torchrank.training.export",
+    "export_program": "torchrank.training.export",
     "fit_chain": "torchrank.training.chain",
     "fit_curve": "torchrank.training.curve_fitting",
     "fit_interactions": "torchrank.training.interaction_fitting",
@@ -49,6 +52,7 @@ _NAMES: dict[str, str] = {
     "synthetic_objects": "torchrank.training.table_data",
     "synthetic_queries": "torchrank.training.synthetic_data",
     "synthetic_sequences": "torchrank.training.synthetic_data",
+    "vector_tables": "torchrank.training.vectors",
     "xgboost_objective": "torchrank.training.boosting",
 }
 __all__ = sorted(_NAMES)
