@@ -31,6 +31,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "reproduce curve": ("torchrank.commands.reproduce_curve:reproduce_curve", "ranking curves on the published tables"),
     "reproduce saros": ("torchrank.commands.reproduce_saros:reproduce_saros", "SAROS, BPR and others on one log"),
     "reproduce slam": ("torchrank.commands.reproduce_slam:reproduce_slam", "rankers of documents on LETOR's MQ2008"),
+    "tune": ("torchrank.commands.tune:tune", "search for a config's best values on its validation part"),
 }
 LIGHTNING = {
     "fit": "train a model from a config",

@@ -1,5 +1,6 @@
 """``torchrank reproduce saros``: the results' keys, the report, the figure, and errors that name the fix."""
 
+import datetime as dt
 import json
 
 import polars as pl
@@ -153,3 +154,55 @@ def test_bad_options(file, tmp_path, words, told):
     (tmp_path / "taken").write_text("")
     with pytest.raises(SystemExit, match="is a file"):
         run(file, tmp_path / "taken")
+
+
+def kasandr(folder):
+    """Write the log as KASANDR's two files, and a user who clicked nothing."""
+    head = "userid\tofferid\tcountrycode\tcategory\tmerchant\tutcdate\trating\n"
+    start = dt.datetime(2016, 6, 1)
+    rows = [
+        f"u{user}\to{item}\tde\t1\tm\t{start + dt.timedelta(minutes=k)}.0\t{int(liked)}\n"
+        for k, (user, item, liked) in enumerate(zip(LOG.users, LOG.items, LOG.preferred, strict=True))
+    ]
+    folder.mkdir()
+    (folder / "train_de.csv").write_text(head + "".join(rows[:1500]))
+    (folder / "test_de.csv").write_text(head + "".join(rows[1500:]) + f"idle\to1\tde\t1\tm\t{start}.0\t0\n")
+    return folder
+
+
+def test_a_published_data_set_is_prepared_as_published(tmp_path, capsys):
+    words = ["reproduce", "saros", "--dataset", "kasandr", "--root", str(kasandr(tmp_path / "de"))]
+    few = ["--methods", "saros", "--methods", "mostpop", "--methods", "itemrate", "--curve-seconds", "0.05"]
+    cli.main([*words, *few, "--out", str(tmp_path / "out")])
+    results = json.loads((tmp_path / "out" / "results.json").read_text())
+    assert results["dataset"] == "Kasandr"
+    sides = [
+        (LOG.preferred[LOG.users == u].any(), (~LOG.preferred[LOG.users == u]).any()) for u in range(LOG.num_users)
+    ]
+    kept = sum(len(LOG.users[LOG.users == u]) for u, both in enumerate(sides) if all(both))
+    assert results["split"]["train"] + results["split"]["test"] == kept
+    text = (tmp_path / "out" / "results.md").read_text()
+    assert "printed: SAROS" in text
+    assert f"*{published_values('Kasandr', 'saros')['map@5']:g}*" in text
+    assert "Preferred: clicked offers" in text
+    assert "12,509,509" in text  # the printed size of the training part, which this is not
+    for name in ("block_counts", "block_sizes", "loss_by_time"):
+        assert (tmp_path / "out" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+    cli.main([*words, *few[:2], "--curve-seconds", "0", "--sample-users", "20", "--out", str(tmp_path / "some")])
+    assert "20 users drawn at random" in (tmp_path / "some" / "results.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ([], "give log and positive_at, or dataset and root"),
+        (["--dataset", "kasandr"], "give dataset with root"),
+        (["--dataset", "kasandr", "--root", "x", "--log", "y"], "without log"),
+        (["--log", "x", "--positive-at", "1", "--root", "y"], "go with dataset"),
+        (["--dataset", "kassandr", "--root", "x"], "did you mean 'kasandr'"),
+        (["--dataset", "netflix", "--root", "absent"], "there is no absent. To get netflix: Download"),
+    ],
+)
+def test_a_log_or_a_data_set(tmp_path, words, told):
+    with pytest.raises(SystemExit, match=told):
+        cli.main(["reproduce", "saros", *words, "--out", str(tmp_path / "out")])

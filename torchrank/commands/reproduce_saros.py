@@ -14,20 +14,28 @@ from torchrank.commands.saros_hypothesis import hypothesis_markdown, run_hypothe
 from torchrank.commands.saros_methods import METHODS, Choice, Trained, check_methods, usual_methods
 from torchrank.commands.saros_report import KEYS, find_dataset, markdown
 from torchrank.commands.saros_runs import Parts, Run, choose_all, compare, loss_by_time, run_method, summarise, warm_up
+from torchrank.commands.saros_sets import CONVENTIONS, set_conventions
+from torchrank.data.blocks import build_blocks
 from torchrank.data.files import whole_file
+from torchrank.data.published_sets import DATASETS, read_published
 from torchrank.data.reading import read_log
 from torchrank.errors import TorchRankError
 
 #: seconds of training at which the loss is compared, and where the figure's curves are measured between them
 MARKS = (0.1, 0.3, 1.0, 3.0, 10.0)
 TIMED = ("saros", "bpr", "bpr_batch")
+#: whose blocks the figures show
+RULES = ("run", "single", "eager", "positive")
 
 
 def reproduce_saros(
     *,
-    log: str,
-    positive_at: float,
     out: str,
+    log: str | None = None,
+    positive_at: float | None = None,
+    dataset: str | None = None,
+    root: str | None = None,
+    sample_users: int | None = None,
     user: str = "user",
     item: str = "item",
     feedback: str = "feedback",
@@ -41,9 +49,14 @@ def reproduce_saros(
     """Train SAROS and its rivals on the published split of a log and write how well they rank.
 
     Args:
+        out: folder for results.json, results.md and the published figures 2 to 4: block_counts.png, block_sizes.png
+            and loss_by_time.png.
         log: Parquet (a file or folder), CSV, TSV, or MovieLens' own files.
-        positive_at: an item is preferred where its feedback is at least this.
-        out: folder for results.json, results.md and loss_by_time.png.
+        positive_at: with log, an item is preferred where its feedback is at least this.
+        dataset: in place of log, a data set of the published comparison, prepared as published: kasandr,
+            movielens-1m, netflix, outbrain or pandor.
+        root: with dataset, the folder of its files as they were published.
+        sample_users: with dataset, how many users to draw at random; all by default.
         user: column of user ids.
         item: column of item ids.
         feedback: column of numbers.
@@ -61,10 +74,25 @@ def reproduce_saros(
     target = Path(out)
     if target.exists() and not target.is_dir():
         raise TorchRankError(f"out={out!r} is a file; give a folder")
-    names = {"user": user, "item": item, "feedback": feedback, "time": time}
-    parts = Parts.of(read_log(log, positive_at=positive_at, duplicates=duplicates, **names))
+    if dataset is None:
+        if log is None or positive_at is None:
+            raise TorchRankError("give log and positive_at, or dataset and root")
+        if root is not None or sample_users is not None:
+            raise TorchRankError("root and sample_users go with dataset, which is not given")
+        names = {"user": user, "item": item, "feedback": feedback, "time": time}
+        whole = read_log(log, positive_at=positive_at, duplicates=duplicates, **names)
+        conventions = [f"Preferred: feedback of at least {positive_at:g}.", "All users of the log are kept."]
+    else:
+        if log is not None or root is None:
+            raise TorchRankError("give dataset with root, the folder of its files, and without log")
+        whole = read_published(dataset, root, users=sample_users)
+        conventions = set_conventions(dataset, whole, sample_users)
+    parts = Parts.of(whole)
 
     def save(results: dict[str, Any]) -> None:
+        if dataset is not None:
+            results["dataset"] = DATASETS[dataset].printed
+        results["conventions"] = [*conventions, *CONVENTIONS]
         _write(target / "results.json", json.dumps(results, indent=2) + "\n")
 
     console = Console()
@@ -84,10 +112,19 @@ def reproduce_saros(
     _write(target / "results.md", markdown(results))
     _print(console, results)
     written = ["results.json", "results.md"]
-    if curves:
-        from torchrank.plots.files import save_figure  # matplotlib, an extra
-        from torchrank.plots.loss_by_time import plot_loss_by_time
+    from torchrank.plots.blocks import plot_block_counts, plot_block_sizes  # matplotlib, an extra
+    from torchrank.plots.files import save_figure
+    from torchrank.plots.loss_by_time import plot_loss_by_time
 
+    cut = {rule: build_blocks(parts.train, rule=rule) for rule in RULES}
+    if any(len(blocks) for blocks in cut.values()):
+        save_figure(
+            plot_block_counts({rule: blocks.counts for rule, blocks in cut.items()}), target / "block_counts.png"
+        )
+        sizes = {rule: blocks.other_stop - blocks.other_start for rule, blocks in cut.items()}
+        save_figure(plot_block_sizes(sizes), target / "block_sizes.png")
+        written += ["block_counts.png", "block_sizes.png"]
+    if curves:
         lines = {name: (np.array(each["seconds"]), np.array(each["train"])) for name, each in curves.items()}
         save_figure(plot_loss_by_time(lines), target / "loss_by_time.png")
         written.append("loss_by_time.png")

@@ -75,6 +75,8 @@ def markdown(results: Mapping[str, Any]) -> str:
         for name, row in methods.items()
     ]
     lines = ["# SAROS and its rivals", "", _about_all(results["split"], results["seeds"])]
+    if results.get("conventions"):
+        lines += ["", "## Conventions followed", "", *(f"- {each}" for each in results["conventions"])]
     lines += ["", "## By the published protocol", "", _PUBLISHED, ""]
     lines += _table(
         ["method", *map(str.upper, KEYS), "test loss", "seconds"], _published_rows(methods, results["dataset"])

@@ -240,6 +240,17 @@ def check_yaml(words: Sequence[str]) -> None:
                 raise DataError(f"{path}{line}: {error.problem}") from None
 
 
+def settle_process() -> None:
+    """Let configs name what lies in the working directory, and keep Lightning from telling what it itself does."""
+    if str(Path.cwd()) not in sys.path:
+        sys.path.append(str(Path.cwd()))  # the user's own scorers and losses, beside the config that names them
+    end_with_launcher()
+    for message in _NOISE:
+        warnings.filterwarnings("ignore", message)
+    logging.getLogger("pytorch_lightning").setLevel(logging.WARNING)
+    logging.getLogger("lightning_fabric").setLevel(logging.WARNING)
+
+
 def run(words: Sequence[str]) -> None:
     """Run one of Lightning's commands.
 
@@ -250,13 +261,7 @@ def run(words: Sequence[str]) -> None:
         TorchRankError: what the user gave cannot be used; the parser ends the process itself, with status 2, for what
             it cannot parse.
     """
-    if str(Path.cwd()) not in sys.path:
-        sys.path.append(str(Path.cwd()))  # the user's own scorers and losses, beside the config that names them
-    end_with_launcher()
-    for message in _NOISE:
-        warnings.filterwarnings("ignore", message)
-    logging.getLogger("pytorch_lightning").setLevel(logging.WARNING)
-    logging.getLogger("lightning_fabric").setLevel(logging.WARNING)
+    settle_process()
     check_yaml(words)
     try:
         TorchRankCLI(words)
