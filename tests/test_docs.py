@@ -9,7 +9,7 @@ DOCS = Path(__file__).resolve().parent.parent / "docs"
 
 
 @pytest.mark.parametrize(
-    "page", ["chain.md", "export.md", "next-items.md", "position-bias.md", "saros.md", "training.md"]
+    "page", ["chain.md", "export.md", "large-logs.md", "next-items.md", "position-bias.md", "saros.md", "training.md"]
 )
 def test_the_examples_of_a_page_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -3,6 +3,8 @@
 import datetime as dt
 import gzip
 import json
+import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -318,32 +320,37 @@ def start(*words):
 
 @pytest.mark.slow
 def test_a_killed_run_is_taken_up_and_ends_right(tmp_path):
+    """Three kills; ``TORCHRANK_KILLS=100 pytest tests/data/test_prepare.py -k killed`` kills a hundred times."""
     write_rows(tmp_path / "log.parquet", 1_500_000)
     expected = prepare_log(tmp_path / "log.parquet", tmp_path / "undisturbed", positive_at=3, partitions=6)
-    generator = np.random.default_rng(0)
-    for kill in range(3):
-        out = tmp_path / f"killed {kill}"
-        seconds = 0.0
+    generator, kills, out = np.random.default_rng(0), 0, tmp_path / "killed"
+    while kills < int(os.environ.get("TORCHRANK_KILLS", "3")):
+        shutil.rmtree(out, ignore_errors=True)
+        longest = 1.0
         while True:
             run = start(tmp_path / "log.parquet", out, "2GiB", 6)
             assert run.stdout.readline() == "begins\n"
             try:
-                run.wait(generator.uniform(0.2, 1.5) + seconds)
+                _, err = run.communicate(timeout=generator.uniform(0.0, longest))
             except subprocess.TimeoutExpired:
-                run.send_signal(signal.SIGKILL)
+                run.kill()
                 run.communicate()
+                kills, longest = kills + 1, longest + 0.5  # so that it ends, however slow the machine
                 assert run.returncode == -signal.SIGKILL
-                seconds += 0.5
-                assert (out / "manifest.json").exists() or not list(out.glob("manifest*"))
+                if (out / "manifest.json").exists():
+                    PreparedLog(out).verify()
+                else:
+                    with pytest.raises(DataError, match="no prepared log"):
+                        PreparedLog(out)
                 continue
-            assert run.returncode == 0, run.communicate()
-            run.communicate()
+            assert run.returncode == 0, err
             break
         prepared = PreparedLog(out)
         prepared.verify()
+        whole, undisturbed = prepared.to_log(), expected.to_log()
         for name in ("users", "items", "preferred", "feedback", "times", "user_ids", "item_ids"):
-            assert np.array_equal(getattr(prepared.to_log(), name), getattr(expected.to_log(), name)), name
-        assert not (out / ".unfinished").exists()
+            assert np.array_equal(getattr(whole, name), getattr(undisturbed, name)), name
+        assert {path.name for path in out.iterdir()} == {path.name for path in expected.folder.iterdir()}
 
 
 @pytest.mark.slow
