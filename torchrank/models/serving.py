@@ -85,7 +85,7 @@ def serve(model: nn.Module, *, k: int = 10, by: str = "id", candidates: Tensor |
         rows = {0: "queries"}
         return Served(top, {name: asked[0]}, {name: rows}, {"items": rows, "scores": rows}, {name: asked[1]})
     if isinstance(model, RankingCurve):
-        few, more = (model.to_units(_random(n, len(model.directions), like=model.inner)) for n in (2, 9))
+        few, more = (model.to_units(_random(n, len(model.directions), like=model.inner)) for n in (5, 9))
         rows = {0: "objects"}
         return Served(_Points(model), {"points": few}, {"points": rows}, {"scores": rows}, {"points": more})
     if isinstance(model, LinearChain):

@@ -50,7 +50,7 @@ def minimize_exact(g: list[Tensor], start: Tensor, end: Tensor) -> Tensor:
     for _ in range(3):
         levels.append(_derivative(levels[-1]))
     zero, one = torch.zeros_like(start)[None], torch.ones_like(start)[None]
-    breaks = torch.cat([zero, _quadratic_roots(levels[3]).expand(2, len(start)), one])
+    breaks = torch.cat([zero, _quadratic_roots(levels[3]).expand(2, start.shape[0]), one])
     for level, steps in ((2, _STEPS[0]), (1, _STEPS[1])):
         rising = horner(levels[level], breaks[1:]) > 0
         breaks = torch.cat([zero, _root(levels[level], breaks[:-1], breaks[1:], rising, steps), one])
