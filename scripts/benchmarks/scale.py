@@ -82,7 +82,7 @@ def train(folder, engine):
     from torchrank.data import PreparedLog, make_interactions
     from torchrank.training import SAROSModule, fit_interactions
 
-    torch.set_num_threads(2)
+    torch.set_num_threads(1)
     options = {"dim": DIM, "init": "normal", "eta": 0.05, "mu": 0.005, "engine": engine}
     fit_interactions(
         SAROSModule(**options), make_interactions(num_users=50, num_items=50, num_interactions=500)[0], epochs=1

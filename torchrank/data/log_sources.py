@@ -13,8 +13,8 @@ from torchrank.errors import DataError
 
 #: rows of one piece of a Parquet file: what a stopped run may have to do again
 _PIECE_ROWS = 4_000_000
-#: bytes of a CSV file read at once
-_CSV_BLOCK = 8 << 20
+#: bytes of a CSV file read at once; Arrow reads some thirty such blocks ahead
+_CSV_BLOCK = 1 << 20
 #: rows looked at to guess the size of all
 _SAMPLE_ROWS = 20_000
 
@@ -173,7 +173,7 @@ def read_piece(piece: Piece, schema: pa.Schema, separator: str | None, batch_row
     """
     path = Path(piece.path)
     batches = _csv_batches(path, separator, schema.names) if separator else _parquet_batches(piece, schema, batch_rows)
-    for batch in batches:
+    for batch in _joined(batches, batch_rows):
         try:
             columns = [_cast(batch.column(name), schema.field(name).type) for name in schema.names]
         except pa.ArrowException as error:
@@ -181,6 +181,18 @@ def read_piece(piece: Piece, schema: pa.Schema, separator: str | None, batch_row
         whole = pa.record_batch(columns, schema=schema)
         for first in range(0, whole.num_rows, batch_rows):
             yield whole.slice(first, batch_rows)
+
+
+def _joined(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
+    """Put small batches together until they have as many rows."""
+    held: list[pa.RecordBatch] = []
+    for batch in batches:
+        held.append(batch)
+        if sum(each.num_rows for each in held) >= rows:
+            yield from pa.Table.from_batches(held).combine_chunks().to_batches()
+            held = []
+    if held:
+        yield from pa.Table.from_batches(held).combine_chunks().to_batches()
 
 
 def _parquet_batches(piece: Piece, schema: pa.Schema, batch_rows: int) -> Iterator[pa.RecordBatch]:
