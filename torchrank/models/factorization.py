@@ -1,7 +1,7 @@
 """Matrix factorisation: a vector for every user and every item, and an offset for every item."""
 
 from collections.abc import Callable
-from typing import Self
+from typing import Any, Self
 
 import torch
 import torch.nn.functional as F
@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torchrank.errors import ShapeError, TorchRankError, check_option
 from torchrank.ops.checks import check_indices, check_tensors
 from torchrank.ops.rates import smoothed_log_odds
+from torchrank.ops.sharded import gather_columns, is_sharded, local_rows, look_up, top_k_of_shards
 from torchrank.ops.topk import top_k_of_chunks
 
 #: standard deviation of the ``"normal"`` start
@@ -86,17 +87,17 @@ class Factorization(nn.Module):
             DataError: an index outside the tables (eager CPU tensors only).
         """
         check_pairs(users, items, self.num_users, self.num_items)
-        user = F.embedding(users, self.user_vectors, sparse=self.sparse)
-        item = F.embedding(items, self.item_vectors, sparse=self.sparse)
+        user = look_up(self.user_vectors, users, sparse=self.sparse)
+        item = look_up(self.item_vectors, items, sparse=self.sparse)
         scores = (user * item).sum(-1)
         if self.item_offsets is None:
             return scores
-        return scores + F.embedding(items, self.item_offsets, sparse=self.sparse).squeeze(-1)
+        return scores + look_up(self.item_offsets, items, sparse=self.sparse).squeeze(-1)
 
     def squared_norms(self, users: Tensor, items: Tensor) -> tuple[Tensor, Tensor]:
         """Return ‖U_u‖² and ‖V_i‖² of pairs, what an L2 penalty adds up: ``(...)`` each."""
-        user = F.embedding(users, self.user_vectors, sparse=self.sparse)
-        item = F.embedding(items, self.item_vectors, sparse=self.sparse)
+        user = look_up(self.user_vectors, users, sparse=self.sparse)
+        item = look_up(self.item_vectors, items, sparse=self.sparse)
         return user.square().sum(-1), item.square().sum(-1)
 
     def embed_users(self, users: Tensor) -> Tensor:
@@ -105,7 +106,7 @@ class Factorization(nn.Module):
         With ``item_bias`` they are one longer and end in 1.
         """
         check_indices("user", users, self.num_users)
-        return with_one(F.embedding(users, self.user_vectors, sparse=self.sparse), self.item_offsets)
+        return with_one(look_up(self.user_vectors, users, sparse=self.sparse), self.item_offsets)
 
     def embed_items(self, items: Tensor) -> Tensor:
         """Return the items' vectors for :meth:`embed_users`, the offset last where there is one."""
@@ -114,8 +115,17 @@ class Factorization(nn.Module):
 
     def score_all(self, users: Tensor) -> Tensor:
         """Score every item for some users: ``(B,)`` to ``(B, num_items)``."""
-        scores = self.user_vectors[users] @ self.item_vectors.T
-        return scores if self.item_offsets is None else scores + self.item_offsets.squeeze(-1)
+        scores = self._score_own(users)
+        return gather_columns(self.item_vectors, scores) if is_sharded(self.item_vectors) else scores
+
+    def _score_own(self, users: Tensor) -> Tensor:
+        """Score the items that this process holds: all, where tables are in one place."""
+        vectors: Tensor = self.item_vectors
+        offsets: Tensor | None = self.item_offsets
+        if is_sharded(vectors):
+            vectors, offsets = local_rows(vectors)[1], None if offsets is None else local_rows(offsets)[1]
+        scores = look_up(self.user_vectors, users) @ vectors.T
+        return scores if offsets is None else scores + offsets.squeeze(-1)
 
     @classmethod
     def of_vectors(cls, user_vectors: Tensor, item_vectors: Tensor, item_offsets: Tensor | None = None) -> Self:
@@ -205,9 +215,10 @@ class Factorization(nn.Module):
             ShapeError: ``k`` below 1, or indices of another shape or type.
             DataError: an index that does not exist (eager CPU tensors only).
         """
-        return top_k_of_chunks(
-            self.score_all, users, k, num_users=self.num_users, num_items=self.num_items, exclude=exclude, items=items
-        )
+        options: dict[str, Any] = {"num_users": self.num_users, "num_items": self.num_items}
+        if not is_sharded(self.item_vectors):
+            return top_k_of_chunks(self.score_all, users, k, exclude=exclude, items=items, **options)
+        return top_k_of_shards(self.item_vectors, self._score_own, users, k, exclude=exclude, items=items, **options)
 
     @torch.no_grad()
     def start_item_bias(self, positives: Tensor, shown: Tensor) -> None:
@@ -242,8 +253,8 @@ def with_one(users: Tensor, offsets: Tensor | None) -> Tensor:
 
 def with_offset(items: Tensor, vectors: Tensor, offsets: Tensor | None, *, sparse: bool) -> Tensor:
     """Look up vectors of items, each with its offset last where there are offsets: ``(...)`` to ``(..., d[ + 1])``."""
-    found = F.embedding(items, vectors, sparse=sparse)
-    return found if offsets is None else torch.cat([found, F.embedding(items, offsets, sparse=sparse)], -1)
+    found = look_up(vectors, items, sparse=sparse)
+    return found if offsets is None else torch.cat([found, look_up(offsets, items, sparse=sparse)], -1)
 
 
 def check_pairs(users: Tensor, items: Tensor, num_users: int, num_items: int) -> None:

@@ -32,6 +32,7 @@ from torchrank.training.preference import (
 )
 from torchrank.training.processes import Processes, add_moves, keep_apart, user_tables
 from torchrank.training.sequential_steps import bpr_step, full_step
+from torchrank.training.sharding import shard_tables
 from torchrank.training.spec import describe
 
 _DRAWS = {"shown": SHOWN, "rejection": REJECT, "unobserved": UNSEEN}
@@ -159,6 +160,10 @@ class BPRModule(pl.LightningModule):
         keep_apart(self)
         self._lists, self._visits = PairLists.from_log(log), None
         self._eligible, self.skipped_users = eligible_users(self._lists, unobserved=self.pairs == "unobserved")
+
+    def configure_model(self) -> None:
+        """Deal the rows of the tables to the processes of a ``ModelParallelStrategy``."""
+        shard_tables(self)
 
     def forward(self, users: Tensor, items: Tensor) -> Tensor:
         """Score users and items by internal index: ``(...)`` each to ``(...)``."""

@@ -226,7 +226,7 @@ def log_measures(module: pl.LightningModule, lists: ShownLists, prefix: str) -> 
     for name, total, count in zip(values, sums, counts, strict=True):
         mean = total / count if count else float("nan")
         # of several batches, the mean over all users who count
-        how: dict[str, Any] = {"batch_size": max(int(count), 1), "sync_dist": processes.size > 1}
+        how: dict[str, Any] = {"batch_size": max(int(count), 1), "sync_dist": module.trainer.world_size > 1}
         module.log(prefix + name, mean, **how, prog_bar=name in bar)
 
 

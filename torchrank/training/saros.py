@@ -18,6 +18,7 @@ from torchrank.errors import TorchRankError, check_option
 from torchrank.losses import BPRLoss
 from torchrank.models import Factorization
 from torchrank.ops.blocks import RULES
+from torchrank.ops.sharded import is_sharded
 from torchrank.ops.wave_steps import factorization_step, take_wave, wave_loss
 from torchrank.ops.waves import Waves
 from torchrank.training.averaging import StartAverage
@@ -44,6 +45,7 @@ from torchrank.training.saros_plan import (
     whole_log_options,
 )
 from torchrank.training.sequential_steps import saros_step
+from torchrank.training.sharding import shard_tables
 from torchrank.training.spec import describe
 
 
@@ -195,6 +197,10 @@ class SAROSModule(pl.LightningModule):
         assert moving is not None  # noqa: S101 - for the type checker: made in setup
         return moving
 
+    def configure_model(self) -> None:
+        """Deal the rows of the tables to the processes of a ``ModelParallelStrategy``."""
+        shard_tables(self)
+
     def forward(self, users: Tensor, items: Tensor) -> Tensor:
         """Score users and items by internal index: ``(...)`` each to ``(...)``."""
         return score(self.scorer, users, items)
@@ -276,6 +282,7 @@ class SAROSModule(pl.LightningModule):
     def _run_waves(self, waves: Waves, numbers: range, optimizer: Any) -> Tensor:
         scorer, loss = self._moving, self.loss or BPRLoss(reduction="sum")
         plain = type(scorer) is Factorization and self.loss is None and self.optimizer is None and self.momentum == 0
+        plain = plain and not is_sharded(next(scorer.parameters()))
         total, blocks = torch.zeros((), device=self.device), torch.zeros((), device=self.device)
         for number in numbers:
             wave = take_wave(waves, number)
