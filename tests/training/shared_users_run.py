@@ -4,11 +4,12 @@ import sys
 from functools import partial
 from pathlib import Path
 
+import pandas as pd
 import pytorch_lightning as pl
 import torch
 from pytorch_lightning.callbacks import ModelCheckpoint
 
-from torchrank.data import make_interactions
+from torchrank.data import make_interactions, prepare_log
 from torchrank.models import Factorization
 from torchrank.training import BPRModule, InteractionDataModule, MFModule, SAROSModule, saros
 
@@ -40,8 +41,21 @@ CASES = {
     "sparse": lambda: BATCHED(own_scorer(True), optimizer=partial(torch.optim.SGD, lr=0.05)),
     "bpr": BPR,
     "bpr batched": partial(BPR, engine="batched", batch_size=64),
+    "disk": partial(SAROS, user_order="shuffled"),
+    "disk batched": BATCHED,
     "mf": partial(MFModule, dim=4, seed=2, eta=0.05),
 }
+
+
+def log_of(name, folder):
+    """The log of a case, of some on disk in three partitions."""
+    if not name.startswith("disk"):
+        return FEW if name.startswith("few") else LOG
+    columns = {"user": LOG.users, "item": LOG.items, "feedback": LOG.preferred.astype(float), "time": LOG.times}
+    file = Path(folder, "log.csv")
+    if not file.exists():
+        pd.DataFrame(columns).to_csv(file, index=False)
+    return prepare_log(file, Path(folder, "prepared"), positive_at=1, partitions=3)
 
 
 class Saw(pl.Callback):
@@ -55,7 +69,7 @@ class Saw(pl.Callback):
         step = saros.saros_step
 
         def watched(scorer, plan, users, optimizer, **options):
-            self.users.append((trainer.current_epoch, users.tolist()))
+            self.users.append((trainer.current_epoch, (users + plan.first_user).tolist()))
             return step(scorer, plan, users, optimizer, **options)
 
         self.step, saros.saros_step = step, watched
@@ -84,9 +98,8 @@ def fit(name, folder, processes, *, checkpoint=None):
         num_sanity_val_steps=0,
         callbacks=[save, Saw(folder / name)],
     )
-    log = FEW if name.startswith("few") else LOG
     module = CASES[name]()
-    data = InteractionDataModule(log, validation=0.2, steps_per_epoch=STEPS)
+    data = InteractionDataModule(log_of(name, folder), validation=0.2, steps_per_epoch=STEPS)
     trainer.fit(module, datamodule=data, ckpt_path=checkpoint)
     return trainer, module
 

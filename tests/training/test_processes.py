@@ -44,8 +44,8 @@ def found(folders, name, processes):
     return [torch.load(folders[processes] / f"{name}-{rank}.pt", weights_only=True) for rank in range(processes)]
 
 
-def log_of(name):
-    return InteractionDataModule(run.FEW if name.startswith("few") else run.LOG, validation=0.2)
+def log_of(name, folder=None):
+    return InteractionDataModule(run.log_of(name, folder), validation=0.2)
 
 
 def start(name, log):
@@ -154,24 +154,24 @@ def test_measures_are_those_of_one_process(folders, name, processes):
     for key, value in ranks[0]["weights"].items():
         assert all(torch.equal(value, other["weights"][key]) for other in ranks[1:]), key
     saved = steps(folders[processes], name)
-    assert len(saved) == 2 * run.STEPS
+    assert len(saved) == 2 * (6 if name.startswith("disk") else run.STEPS)
     module = load(saved[-1])
     for key, value in module.state_dict().items():  # the first process's file holds everybody's users
         assert torch.equal(value, ranks[0]["weights"][key]), key
-    alone = quiet().validate(module, log_of(name), verbose=False)[0]
+    alone = quiet().validate(module, log_of(name, folders[processes]), verbose=False)[0]
     assert len(alone) == 6
     for key, value in alone.items():
         assert all(rank["metrics"][key] == pytest.approx(value, abs=1e-6) for rank in ranks), key
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "processes"), [("mean", 2), ("sum", 2), ("mean", 4), ("few", 4)])
+@pytest.mark.parametrize(("name", "processes"), [("mean", 2), ("sum", 2), ("disk", 2), ("mean", 4), ("few", 4)])
 def test_every_user_is_stepped_through_once_an_epoch(folders, name, processes):
     ranks = found(folders, name, processes)
     assert len({len(rank["users"]) for rank in ranks}) == 1
     for epoch in range(2):
         users = [user for rank in ranks for number, some in rank["users"] if number == epoch for user in some]
-        assert sorted(users) == list(range(log_of(name).train_log.num_users))
+        assert sorted(users) == list(range(log_of(name, folders[processes]).train_log.num_users))
 
 
 def steps(folder, name):
