@@ -3,12 +3,13 @@
 import copy
 import subprocess
 import sys
-from functools import partial
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pytest
 import torch
+from pytorch_lightning.strategies import DDPStrategy, FSDPStrategy
 
 from tests.training import shared_users_run as run
 from tests.training.trainers import quiet
@@ -219,8 +220,11 @@ def test_waves_are_not_taken_up_by_another_number_of_processes(folders, tmp_path
 
 
 def test_what_needs_one_process_says_so():
+    class Strategy(DDPStrategy):
+        distributed_sampler_kwargs: ClassVar = {"num_replicas": 2, "rank": 0}
+
     class Several:
-        world_size, global_rank, strategy, datamodule = 2, 0, None, log_of("mean")
+        world_size, strategy, datamodule = 2, Strategy(), log_of("mean")
 
     for module, words in (
         (run.SAROS(momentum=0.5), "batched"),
@@ -230,7 +234,10 @@ def test_what_needs_one_process_says_so():
         module._trainer = Several()
         with pytest.raises(TorchRankError, match=words):
             module.setup("fit")
-    for make in (run.SAROS, run.BPR, partial(MFModule)):
+    module._trainer.strategy = FSDPStrategy()
+    with pytest.raises(TorchRankError, match="FSDPStrategy"):
+        module.setup("fit")
+    for make in (run.SAROS, run.BPR, MFModule):
         with pytest.raises(TorchRankError, match="combine"):
             make(combine="average")
 

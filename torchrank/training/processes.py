@@ -10,8 +10,10 @@ import pytorch_lightning as pl
 import torch
 import torch.distributed as dist
 from numpy.typing import NDArray
+from pytorch_lightning.strategies import DDPStrategy, ModelParallelStrategy
 from torch import Tensor, nn
 
+from torchrank.errors import TorchRankError
 from torchrank.ops.shares import user_shares
 
 
@@ -34,12 +36,19 @@ class Processes:
 
     @classmethod
     def of(cls, trainer: pl.Trainer | None) -> Self:
-        """Return the place of a trainer's process; processes that share tables by their rows work as one."""
+        """Return the place of a trainer's process; processes that share tables by their rows work as one.
+
+        Raises:
+            TorchRankError: a strategy that deals out parameters in a way of its own.
+        """
         if trainer is None or trainer.world_size == 1:
             return cls(0, 1)
-        place = getattr(trainer.strategy, "distributed_sampler_kwargs", None)
-        if not place:
-            return cls(trainer.global_rank, trainer.world_size)
+        if not isinstance(trainer.strategy, DDPStrategy | ModelParallelStrategy):
+            raise TorchRankError(
+                f'preferences are learned in several processes with strategy="ddp" or ModelParallelStrategy, not with'
+                f" {type(trainer.strategy).__name__}"
+            )
+        place = trainer.strategy.distributed_sampler_kwargs
         return cls(place["rank"], place["num_replicas"])
 
     def own(self, num_users: int) -> NDArray[np.bool_]:
