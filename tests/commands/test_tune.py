@@ -76,6 +76,7 @@ def test_the_best_trial_becomes_a_config_that_fit_runs(folder, capsys):
     assert list(folder.glob("ckpt/*.ckpt"))
 
 
+@pytest.mark.slow
 def test_a_killed_search_goes_on_and_finds_the_same(folder, monkeypatch):
     tune(trials=4, out="whole")
     calls = []
