@@ -61,7 +61,7 @@ def reproduce_bias(
     sessions: int = 20000,
     noise: float = 0.1,
     clip: float = 0.01,
-    epochs: int = 20,
+    epochs: int = 40,
 ) -> None:
     """Learn from simulated clicks on MQ2008 naively, by inverse propensities, and from the truth, at four bias levels.
 
@@ -160,7 +160,8 @@ def _learn(lists: QueryDataset, *, seed: int, epochs: int) -> Ranking:
         LinearScorer(lists.num_features),
         SoftmaxLoss(target="relevance"),
         epochs=epochs,
-        optimizer=partial(torch.optim.Adam, lr=3e-2),
+        batch_size=128,
+        optimizer=partial(torch.optim.Adam, lr=5e-2),
         l2=1e-4,
         seed=seed,
     )
