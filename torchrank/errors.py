@@ -72,3 +72,54 @@ def check_number(name: str, value: float, *, least: float | None = None, above: 
     bound = "" if least is None else f" of at least {least:g}"
     bound += "" if above is None else f" above {above:g}"
     raise TorchRankError(f"{name}={value!r} must be a finite number{bound}")
+
+
+def check_count(name: str, value: object, *, least: int = 1) -> None:
+    """Refuse ``value`` unless it is a whole number, of any integer type, of at least ``least``.
+
+    Args:
+        name: the option's name as the caller wrote it.
+        value: what the caller gave.
+        least: the smallest value allowed.
+
+    Raises:
+        TorchRankError: it is not.
+
+    Example:
+        >>> check_count("dim", 1.5)
+        Traceback (most recent call last):
+        torchrank.errors.TorchRankError: dim=1.5 is a float; give an int of at least 1
+    """
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise TorchRankError(f"{name}={_short(value)} is a {type(value).__name__}; give an int of at least {least}")
+    if value.__index__() < least:
+        raise TorchRankError(f"{name}={value!r} must be at least {least}")
+
+
+def check_type(
+    name: str, value: object, wanted: type | tuple[type, ...], fix: str, *, error: type[TorchRankError] = TorchRankError
+) -> None:
+    """Refuse ``value`` unless it is of a type: one clear error in place of whatever it would cause later.
+
+    Args:
+        name: the argument's name as the caller wrote it.
+        value: what the caller gave.
+        wanted: one class or several.
+        fix: what to give instead, after "give".
+        error: what to raise.
+
+    Raises:
+        TorchRankError: it is not.
+
+    Example:
+        >>> check_type("log", None, str, "an InteractionLog")
+        Traceback (most recent call last):
+        torchrank.errors.TorchRankError: log is a NoneType, None; give an InteractionLog
+    """
+    if not isinstance(value, wanted):
+        raise error(f"{name} is a {type(value).__name__}, {_short(value)}; give {fix}")
+
+
+def _short(value: object) -> str:
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 60 else f"{text[:59]}…"

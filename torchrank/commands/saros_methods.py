@@ -20,6 +20,7 @@ from torchrank.training.interaction_fitting import fit_interactions
 from torchrank.training.lists import ShownLists
 from torchrank.training.mf import MFModule
 from torchrank.training.saros import SAROSModule
+from torchrank.training.softmax import SoftmaxModule
 from torchrank.types import InteractionScorer
 
 #: η falls to this share of itself over the epochs, in the tuned methods
@@ -184,6 +185,14 @@ METHODS: dict[str, Trained | Counted] = {
         BPRModule,
         {**FEEDBACK, "feedback": "preferred", "dim": 1024, "pairs": "unobserved", "users": "each", "offset_mu": 0.01},
         ({"eta": 0.03, "mu": 0.002, "epochs": 30},),
+        choose_by="catalogue",
+        pair_loss=False,
+    ),
+    "softmax_in_batch": Trained(
+        "softmax against the batch's other items with log-Q correction, a vector for every user",
+        SoftmaxModule,
+        {"dim": 64, "init": "normal", "batch_size": 1024},
+        ({"eta": 0.003, "epochs": 8},),
         choose_by="catalogue",
         pair_loss=False,
     ),

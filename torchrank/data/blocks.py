@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from torchrank.data.log import InteractionLog
-from torchrank.errors import TorchRankError, check_option
+from torchrank.errors import TorchRankError, check_option, check_type
 from torchrank.ops.blocks import RULES, find_blocks
 from torchrank.ops.logs import shuffle_within_users
 
@@ -130,7 +130,7 @@ def threshold(name: str, value: float | str | None, word: str, meaning: float, *
         return none
     if value == word:
         return meaning
-    if isinstance(value, str) or not value >= 0:
+    if isinstance(value, str) or not hasattr(value, "__float__") or not value >= 0:
         raise TorchRankError(f"{name}={value!r}; give {word!r}, a number of blocks, or None for no limit")
     return float(value)
 
@@ -163,7 +163,10 @@ def build_blocks(log: InteractionLog, *, rule: str = "run", shuffle: np.random.G
         >>> [(preferred.tolist(), other.tolist()) for user, preferred, other in build_blocks(log, rule="run")]
         [([2, 3], [0, 1]), ([5], [4])]
     """
+    check_type("log", log, InteractionLog, "an InteractionLog")
     check_option("rule", rule, RULES)
+    if shuffle is not None:
+        check_type("shuffle", shuffle, np.random.Generator, "a numpy.random.Generator, or None")
     items, preferred = log.items, log.preferred
     if shuffle is not None:
         items, preferred = shuffle_within_users(items, preferred, log.offsets, shuffle)

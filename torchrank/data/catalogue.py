@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torchrank.data.ids import look_up_ids
 from torchrank.data.log import InteractionLog
 from torchrank.data.prepared import PreparedLog
-from torchrank.errors import DataError
+from torchrank.errors import DataError, check_type
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +60,7 @@ class Catalogue:
         Returns:
             the catalogue; it shares the log's arrays. Of a log on disk it holds four bytes a row in memory.
         """
+        check_type("log", log, (InteractionLog, PreparedLog), "an InteractionLog")
         positives, shown = item_counts(log)
         if isinstance(log, InteractionLog):
             return cls(log.user_ids, log.item_ids, log.offsets, log.items, positives, shown)

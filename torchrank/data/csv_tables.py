@@ -7,6 +7,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from torchrank.data.files import as_path
 from torchrank.data.tables import Table, require_columns
 from torchrank.errors import DataError
 
@@ -28,7 +29,8 @@ def csv_table(path: str | Path, *, separator: str = ",", names: list[str] | None
     Raises:
         DataError: nothing is there, or a line has more values than there are columns.
     """
-    if not Path(path).exists():
+    path = as_path(path)
+    if not path.exists():
         raise DataError(f"there is no {path}")
 
     def scan() -> pl.LazyFrame:

@@ -2,8 +2,33 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from os import PathLike
 from pathlib import Path
 from tempfile import TemporaryDirectory
+
+from torchrank.errors import DataError, check_type
+
+
+def as_path(path: object, name: str = "path") -> Path:
+    """Return a path given as text or as a ``Path``.
+
+    Args:
+        path: what the caller gave.
+        name: the argument's name as the caller wrote it.
+
+    Returns:
+        the path.
+
+    Raises:
+        DataError: it is neither.
+
+    Example:
+        >>> as_path(5)
+        Traceback (most recent call last):
+        torchrank.errors.DataError: path is a int, 5; give a path, as a str or a pathlib.Path
+    """
+    check_type(name, path, (str, PathLike), "a path, as a str or a pathlib.Path", error=DataError)
+    return Path(path)  # type: ignore[arg-type] # checked above
 
 
 @contextmanager

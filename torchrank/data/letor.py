@@ -14,8 +14,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from torchrank.data.files import as_path
 from torchrank.data.queries import QueryDataset
-from torchrank.errors import DataError
+from torchrank.errors import DataError, check_type
 
 #: beyond this a feature number is taken for an error of the file unless ``num_features`` says otherwise
 MOST_FEATURES = 1_000_000
@@ -73,11 +74,14 @@ def read_letor(
     """
     from sklearn.datasets import load_svmlight_file
 
+    if num_features is not None:
+        check_type("num_features", num_features, int, "an int of at least 1")
     if num_features is not None and num_features < 1:
         raise DataError(f"num_features={num_features} must be at least 1")
     if missing is not None and (isinstance(missing, bool) or not isinstance(missing, int | float)):
         raise DataError(f"missing={missing!r}; give the number that stands for a missing value")
-    path = Path(path)
+    path = as_path(path)
+    side = None if groups is None else as_path(groups, "groups")
     scan = _Scan(path, grouped=groups is not None, labelled=labelled)
     try:
         # what stands for a missing value may be too large for single precision
@@ -97,7 +101,7 @@ def read_letor(
     _check_values(scan, table.data, table.indptr, labels)
     width = _width(scan, table.indices, table.indptr, num_features, first=0 if zero_based else 1)
     table.resize(len(scan.lines), width)
-    sizes = scan.sizes() if groups is None else _read_groups(Path(groups), path, len(scan.lines))
+    sizes = scan.sizes() if side is None else _read_groups(side, path, len(scan.lines))
     return QueryDataset(
         torch.from_numpy(table.toarray()),
         torch.from_numpy(np.asarray(labels, dtype=np.float32)),

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from torchrank.data.queries import QueryDataset
-from torchrank.errors import DataError, TorchRankError
+from torchrank.errors import DataError, TorchRankError, check_count, check_type
 from torchrank.ops.ragged import ragged_index
 from torchrank.types import ListBatch
 
@@ -121,8 +121,7 @@ class ListBatchSampler:
         rank: int = 0,
         world_size: int = 1,
     ) -> None:
-        if batch_size < 1:
-            raise TorchRankError(f"batch_size={batch_size} must be at least 1 list")
+        check_count("batch_size", batch_size)
         if not 0 <= max_padding <= 1:
             raise TorchRankError(f"max_padding={max_padding} must lie in [0, 1]")
         if not 0 <= rank < world_size:
@@ -248,6 +247,7 @@ class ListLoader:
         rank: int = 0,
         world_size: int = 1,
     ) -> None:
+        check_type("dataset", dataset, QueryDataset, "a QueryDataset, as read_letor makes one")
         self.dataset = dataset
         self.batch_sampler = ListBatchSampler(
             dataset.lengths,

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torchrank.data.columns import read_feedback, read_ids, read_times
 from torchrank.data.ids import look_up_ids
 from torchrank.data.tables import Table, frame_table, parquet_table, require_columns
-from torchrank.errors import DataError, TorchRankError, check_option
+from torchrank.errors import DataError, TorchRankError, check_option, check_type
 from torchrank.ops.logs import in_order, last_of_each_item, sort_rows, take_ranges, user_offsets
 
 _T = TypeVar("_T")
@@ -235,6 +235,7 @@ class InteractionLog:
         Raises:
             DataError: ``keep`` does not have one value a row.
         """
+        check_type("keep", keep, np.ndarray, f"an array of {len(self)} booleans", error=DataError)
         if keep.shape != self.users.shape or keep.dtype != np.bool_:
             raise DataError(f"keep has shape {keep.shape} and dtype {keep.dtype}; give {len(self)} booleans")
         users = self.users[keep]

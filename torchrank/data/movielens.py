@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from torchrank.data.download import Archive
+from torchrank.data.files import as_path
 from torchrank.data.log import InteractionLog
 from torchrank.errors import DataError
 
@@ -67,7 +68,7 @@ def read_movielens(path: str | Path, *, positive_at: float = 4, duplicates: str 
     """
     from torchrank.data.csv_tables import csv_table  # polars, which a light import does without
 
-    path = Path(path)
+    path = as_path(path)
     file = _ratings(path) if path.is_dir() else path
     kind = Path(file.stem if file.suffix == ".gz" else file.name).suffix
     if kind == ".data":

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from torchrank.data.normalization import METHODS, normalize_queries
-from torchrank.errors import DataError, ShapeError, TorchRankError
+from torchrank.errors import DataError, ShapeError, TorchRankError, check_type
 from torchrank.ops.checks import check_tensors
 from torchrank.ops.ragged import ragged_take
 
@@ -251,8 +251,13 @@ def concat_queries(datasets: Sequence[QueryDataset]) -> QueryDataset:
         >>> concat_queries([one, one]).offsets
         tensor([0, 2, 4])
     """
+    check_type("datasets", datasets, Sequence, "a list of QueryDatasets", error=DataError)
     if not datasets:
         raise DataError("there is no dataset to concatenate")
+    for number, data in enumerate(datasets):
+        check_type(
+            f"datasets[{number}]", data, QueryDataset, "a QueryDataset, as read_letor makes one", error=DataError
+        )
     counts = [data.num_features for data in datasets]
     if len(set(counts)) > 1:
         raise DataError(f"datasets with {counts} features do not fit together; read each with the same num_features")

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from torchrank.data.files import as_path
 from torchrank.data.log import InteractionLog
 from torchrank.data.movielens import is_movielens, read_movielens
 from torchrank.errors import DataError
@@ -43,7 +44,7 @@ def read_log(
         >>> len(log), log.user_ids.tolist()
         (1, ['a'])
     """
-    path = Path(path)
+    path = as_path(path)
     if not path.exists():
         raise DataError(f"there is no {path}")
     if is_movielens(path):

@@ -8,6 +8,7 @@ import narwhals as nw
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from torchrank.data.files import as_path
 from torchrank.errors import DataError
 
 
@@ -74,6 +75,11 @@ def frame_table(frame: Any) -> Table:
         try:
             column = eager.get_column(name).to_arrow()
         except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+            if "128" in str(eager.schema[name]):
+                raise DataError(
+                    f"column {name!r} of the frame holds integers of 128 bits, which Arrow does not have; cast it to"
+                    " 64 bits, or ids to text"
+                ) from None
             raise DataError(f"column {name!r} of the frame mixes types: {error}") from None
         return column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
 
@@ -92,10 +98,11 @@ def parquet_table(path: str | Path) -> Table:
     Raises:
         DataError: nothing is there, or it is not Parquet.
     """
-    if not Path(path).exists():
+    path = as_path(path)
+    if not path.exists():
         raise DataError(f"there is no {path}")
     try:
-        names, load = _file(path) if Path(path).is_file() else _folder(path)
+        names, load = _file(path) if path.is_file() else _folder(path)
     except (pa.ArrowInvalid, OSError) as error:
         raise DataError(f"{path} is not Parquet: {str(error).splitlines()[0]}") from None
 

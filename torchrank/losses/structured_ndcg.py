@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from torchrank.errors import DataError, check_option
 from torchrank.losses._lists import REDUCTIONS, prepare, reduce_lists
-from torchrank.ops.checks import check_cutoff
+from torchrank.ops.checks import check_cutoff, refuse_transforms
 from torchrank.ops.gains import discounts, scaled_gains
 from torchrank.ops.levels import has_ordered_pair, sort_levels
 from torchrank.ops.masked import masked_count
@@ -108,6 +108,7 @@ def _right_positions(scores: Tensor, relevance: Tensor, mask: Tensor | None, tie
 
 def _worst_positions(scores: Tensor, gains: Tensor, discount: Tensor, mask: Tensor | None) -> Tensor:
     """Position of each document, from 0, in the ranking with the largest cost plus score; padding keeps its place."""
+    refuse_transforms("this loss")
     length = scores.shape[-1]
     flat = scores.reshape(-1, length).cpu().double().numpy()
     gain = gains.reshape(-1, length).cpu().double().numpy()

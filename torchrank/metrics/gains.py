@@ -13,6 +13,10 @@ from torchrank.ops.order import highest
 IDEALS = ("list", "retrieved", "full")
 
 
+#: ranks that ``ideal="full"`` sums over at most where no list is longer
+_MOST_FULL = 1_000_000
+
+
 def ndcg(
     scores: Tensor,
     relevance: Tensor,
@@ -75,6 +79,11 @@ def ndcg(
     depth = min(length, k or length, retrieved if ideal == "retrieved" else length)
     like = torch.empty((), dtype=value_dtype(scores, relevance), device=scores.device)
     weights = discounts(depth, discount=discount, like=like)
+    if ideal == "full" and k is not None and k > max(length, _MOST_FULL):
+        raise TorchRankError(
+            f"k={k} with ideal='full' sums the discounts of {k} ranks, most of which no list has; give k of at most"
+            f" {_MOST_FULL}, or None for the list's length"
+        )
     constant = discounts(k or length, discount=discount, like=like).cumsum(-1) if ideal == "full" else None
 
     def measure(lists: Lists) -> Measured:

@@ -5,7 +5,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from torchrank.errors import ShapeError, TorchRankError, check_option
+from torchrank.errors import ShapeError, check_count, check_option
 from torchrank.ops.chain import over_length, viterbi
 from torchrank.ops.chain_scan import viterbi_scan
 
@@ -54,8 +54,7 @@ class LinearChain(nn.Module):
     ) -> None:
         super().__init__()
         for name, value in (("num_features", num_features), ("num_labels", num_labels)):
-            if value < 1:
-                raise TorchRankError(f"{name}={value} must be at least 1")
+            check_count(name, value)
         if normalize is not None:
             check_option("normalize", normalize, ("length",))
         self.num_features = num_features

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from torchrank.errors import ShapeError, TorchRankError, check_option
+from torchrank.errors import ShapeError, TorchRankError, check_count, check_option
 from torchrank.ops.checks import check_indices, check_tensors
 from torchrank.ops.rates import smoothed_log_odds
 from torchrank.ops.sharded import gather_columns, is_sharded, local_rows, look_up, top_k_of_shards
@@ -59,8 +59,7 @@ class Factorization(nn.Module):
     ) -> None:
         super().__init__()
         for name, value in (("num_users", num_users), ("num_items", num_items), ("dim", dim)):
-            if value < 1:
-                raise TorchRankError(f"{name}={value!r}; give at least 1")
+            check_count(name, value)
         check_option("init", init, STARTS)
         self.num_users = num_users
         self.num_items = num_items

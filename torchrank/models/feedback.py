@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from torchrank.errors import DataError, TorchRankError, check_option
+from torchrank.errors import DataError, TorchRankError, check_count, check_option
 from torchrank.models.factorization import STARTS, check_pairs, with_offset, with_one
 from torchrank.ops.checks import check_indices
 from torchrank.ops.ragged import ragged_take
@@ -65,8 +65,7 @@ class FeedbackFactorization(nn.Module):
         super().__init__()
         sizes = {"num_users": num_users, "num_items": num_items, "dim": dim, "num_feedbacks": num_feedbacks + 1}
         for name, value in sizes.items():
-            if value < 1:
-                raise TorchRankError(f"{name}={value!r} is too small")
+            check_count(name, value)
         check_option("init", init, STARTS)
         check_option("kinds", kinds, ["all", "preferred"])
         self.num_users = num_users

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
-from torchrank.errors import DataError, TorchRankError
+from torchrank.errors import DataError, TorchRankError, check_count
 from torchrank.models.factorization import NORMAL_START, Factorization, check_pairs
 from torchrank.models.popularity import check_sizes
 from torchrank.ops.ragged import ragged_index
@@ -80,8 +80,7 @@ class GRU4Rec(nn.Module):
         super().__init__()
         check_sizes(num_users, num_items)
         for name, value in (("dim", dim), ("layers", layers)):
-            if value < 1:
-                raise TorchRankError(f"{name}={value!r}; give at least 1")
+            check_count(name, value)
         if num_positives < 0 or not 0 <= dropout < 1:
             raise TorchRankError(
                 f"num_positives={num_positives!r} must be at least 0 and dropout={dropout!r} lie in [0, 1)"

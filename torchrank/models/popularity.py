@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from torchrank.errors import ShapeError, TorchRankError
+from torchrank.errors import ShapeError, TorchRankError, check_count
 from torchrank.models.factorization import check_pairs
 from torchrank.ops.rates import smoothed_rate
 from torchrank.ops.topk import top_k_of_chunks
@@ -130,5 +130,4 @@ class ItemRate(nn.Module):
 def check_sizes(num_users: int, num_items: int) -> None:
     """Refuse a scorer of no users or no items."""
     for name, value in (("num_users", num_users), ("num_items", num_items)):
-        if value < 1:
-            raise TorchRankError(f"{name}={value!r}; give at least 1")
+        check_count(name, value)

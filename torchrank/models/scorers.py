@@ -12,16 +12,23 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from torchrank.errors import ShapeError, TorchRankError
+from torchrank.errors import ShapeError, TorchRankError, check_count, check_number, check_type
+from torchrank.ops.checks import check_tensors
 
 
-def _real_features(features: Tensor, mask: Tensor | None, num_features: int) -> Tensor:
+def _real_features(features: Tensor, mask: Tensor | None, num_features: int, dtype: torch.dtype) -> Tensor:
     """Check the shapes and write zeros over padding, so that NaN there reaches no weight's gradient."""
+    check_tensors({"features": features}, mask=mask)
     if features.ndim < 2 or features.shape[-1] != num_features:
         raise ShapeError(
             f"features have shape {tuple(features.shape)}, the scorer was made for (..., L, {num_features}); "
             f"give the scorer the data's num_features"
         )
+    if not features.is_floating_point():
+        raise ShapeError(f"features have dtype {features.dtype}; give floating point, such as features.float()")
+    eager = not torch.compiler.is_compiling() and not torch.is_autocast_enabled(features.device.type)
+    if eager and features.dtype != dtype:
+        raise ShapeError(f"features have dtype {features.dtype}, the scorer {dtype}; make both the same")
     if mask is None:
         return features
     if mask.shape != features.shape[:-1]:
@@ -33,11 +40,11 @@ def _real_features(features: Tensor, mask: Tensor | None, num_features: int) -> 
 
 def _positive(**values: int) -> None:
     for name, value in values.items():
-        if value < 1:
-            raise TorchRankError(f"{name}={value} must be at least 1")
+        check_count(name, value)
 
 
 def _probability(dropout: float) -> None:
+    check_number("dropout", dropout, least=0)
     if not 0 <= dropout < 1:
         raise TorchRankError(f"dropout={dropout} must lie in [0, 1)")
 
@@ -80,7 +87,7 @@ class LinearScorer(nn.Module):
         Raises:
             ShapeError: shapes that do not fit.
         """
-        scores = _real_features(features, mask, self.num_features) @ self.weight
+        scores = _real_features(features, mask, self.num_features, self.weight.dtype) @ self.weight
         return scores if self.offset is None else scores + self.offset
 
 
@@ -99,6 +106,7 @@ class MLPScorer(nn.Module):
 
     def __init__(self, num_features: int, hidden: Sequence[int] = (64, 32), *, dropout: float = 0.0) -> None:
         super().__init__()
+        check_type("hidden", hidden, Sequence, "widths of layers, such as (64, 32)")
         _positive(num_features=num_features, **{f"hidden[{i}]": width for i, width in enumerate(hidden)})
         _probability(dropout)
         self.num_features = num_features
@@ -123,7 +131,7 @@ class MLPScorer(nn.Module):
         Raises:
             ShapeError: shapes that do not fit.
         """
-        scores: Tensor = self.network(_real_features(features, mask, self.num_features))
+        scores: Tensor = self.network(_real_features(features, mask, self.num_features, next(self.parameters()).dtype))
         return scores.squeeze(-1)
 
 
@@ -181,7 +189,7 @@ class AttentionScorer(nn.Module):
         Raises:
             ShapeError: shapes that do not fit.
         """
-        real = _real_features(features, mask, self.num_features)
+        real = _real_features(features, mask, self.num_features, self.linear.dtype)
         hidden = self.enter(real).flatten(0, -3) if real.ndim > 2 else self.enter(real)[None]
         keys = None
         if mask is not None:

@@ -16,7 +16,7 @@ from torch import Tensor
 from torchrank.ops.chain import one_dtype
 from torchrank.ops.chain_checks import check_chain
 from torchrank.ops.chain_layout import Layout, Steps, at_last, batch_major, given_order, lay_out, time_major
-from torchrank.ops.checks import values_can_be_read
+from torchrank.ops.checks import refuse_transforms, values_can_be_read
 from torchrank.ops.once import once_only
 
 # exp(-range) times the smallest normal number must still be far below the rounding error.
@@ -47,6 +47,7 @@ def log_partition(
     """
     check_chain(emissions, transitions, mask, start)
     emissions, transitions, start = one_dtype(emissions, transitions, start)
+    refuse_transforms("the chain's log-partition")
     value: Tensor = _LogPartition.apply(emissions, transitions, mask, start)  # type: ignore[no-untyped-call] # torch's
     return value
 

@@ -113,8 +113,29 @@ def check_lists(scores: Tensor, relevance: Tensor, mask: Tensor | None) -> None:
 
 
 def values_can_be_read(*tensors: Tensor) -> bool:
-    """Say whether looking at values costs no synchronisation: eager tensors on the CPU."""
-    return not torch.compiler.is_compiling() and all(t.device.type == "cpu" for t in tensors)
+    """Say whether looking at values costs no synchronisation: eager tensors on the CPU, none of them transformed."""
+    return not torch.compiler.is_compiling() and not in_transform() and all(t.device.type == "cpu" for t in tensors)
+
+
+def in_transform() -> bool:
+    """Say whether ``torch.vmap`` or ``torch.func`` is at work: what they hand over has no values to look at."""
+    return torch._C._functorch.peek_interpreter_stack() is not None
+
+
+def refuse_transforms(what: str) -> None:
+    """Refuse ``torch.vmap`` and ``torch.func`` where a gradient is computed beside the value, out of their sight.
+
+    Args:
+        what: what cannot be transformed.
+
+    Raises:
+        TorchRankError: one of them is at work.
+    """
+    if not torch.compiler.is_compiling() and in_transform():
+        raise TorchRankError(
+            f"{what} computes its gradient beside its value, which torch.vmap and torch.func cannot see; it takes whole"
+            " batches, (..., L), and torch.autograd.grad or backward()"
+        )
 
 
 def sizes_are_symbols() -> bool:

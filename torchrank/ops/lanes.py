@@ -6,7 +6,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from torchrank.errors import TorchRankError
+from torchrank.errors import check_count
 
 Ints = NDArray[np.int64]
 
@@ -41,8 +41,7 @@ def session_lanes(order: Ints, starts: Ints, *, lanes: int) -> Ints:
                [ 1,  5],
                [-1,  6]])
     """
-    if lanes < 1:
-        raise TorchRankError(f"lanes={lanes!r}; give at least 1")
+    check_count("lanes", lanes)
     sizes = np.diff(starts) - 1
     entering = order[sizes[order] > 0].astype(np.int64)
     long = sizes[entering] > _LONG * max(1, int(sizes[entering].sum()) // lanes)

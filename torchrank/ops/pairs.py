@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from torchrank.ops.checks import refuse_transforms
 from torchrank.ops.once import once_only
 
 # Entries of a block: what a core's cache holds, what keeps a GPU busy. A compiler fuses a block's operations, and
@@ -99,4 +100,5 @@ def with_gradient(value: Tensor, scores: Tensor, gradient: Tensor) -> Tensor:
         >>> scores.grad
         tensor([6., 8.])
     """
+    refuse_transforms("this loss")
     return _WithGradient.apply(value, scores, gradient)  # type: ignore[no-any-return, no-untyped-call]  # torch ships it untyped

@@ -15,7 +15,7 @@ from torchrank.ops.bezier import (
     elevate,
     monomial_coefficients,
 )
-from torchrank.ops.checks import sizes_are_symbols
+from torchrank.ops.checks import refuse_transforms, sizes_are_symbols
 from torchrank.ops.quintic import ROUNDING, horner, integral, minimize_exact, minimize_golden
 
 METHODS = ("newton", "golden_section")
@@ -86,6 +86,7 @@ def project(
     rows = points.reshape(-1, d)
     seen = None if observed is None else observed.reshape(-1, d)
     dtype = torch.promote_types(points.dtype, control_points.dtype)
+    refuse_transforms("the projection on a curve")
     s, squared = _Project.apply(rows, control_points, seen, method, extend)  # type: ignore[no-untyped-call] # torch's
     return s.to(dtype).reshape(points.shape[:-1]), squared.to(dtype).reshape(points.shape[:-1])
 

@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from torchrank.errors import TorchRankError
+from torchrank.errors import check_count
 
 Ints = NDArray[np.int64]
 Slices = tuple[Ints, Ints, Ints, Ints]
@@ -97,8 +97,7 @@ def build_waves(
         >>> len(waves), waves.entry_bounds, waves.users.tolist(), waves.items.tolist()
         (2, [0, 4, 6], [0, 0, 1, 1, 0, 0], [0, 1, 4, 5, 2, 3])
     """
-    if lanes < 1:
-        raise TorchRankError(f"lanes={lanes!r}; give at least 1")
+    check_count("lanes", lanes)
     counts: Ints = np.diff(block_starts)
     entering: Ints = order[counts[order] > 0].astype(np.int64)
     first, length = _schedule(counts[entering], lanes)

@@ -13,7 +13,7 @@ from torch.optim.lr_scheduler import LRScheduler
 
 from torchrank.data.log import InteractionLog
 from torchrank.data.pairs import PairLists
-from torchrank.errors import DataError, TorchRankError, check_option
+from torchrank.errors import DataError, TorchRankError, check_count, check_option
 from torchrank.losses import BPRLoss
 from torchrank.models import Factorization
 from torchrank.ops.sequential.bpr import REJECT, SHOWN, UNSEEN, draw_visits
@@ -123,8 +123,7 @@ class BPRModule(pl.LightningModule):
             check_option("feedback", feedback, ["all", "preferred"])
         check_numbers(eta=eta, mu=mu, offset_mu=offset_mu)
         check_threads(threads, alone=engine == "batched" or pairs == "all")
-        if batch_size < 1:
-            raise TorchRankError(f"batch_size={batch_size!r}; give at least 1")
+        check_count("batch_size", batch_size)
         if engine == "sequential" and not (loss is None and optimizer is None):
             raise TorchRankError('loss and optimizer go with engine="batched"; "sequential" has its own')
         if engine == "batched" and (pairs == "all" or offset_mu > 0):

@@ -12,7 +12,7 @@ from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 
 from torchrank.data.sequence_loading import SequenceLoader
 from torchrank.data.sequences import SequenceDataset
-from torchrank.errors import DataError, TorchRankError, check_option
+from torchrank.errors import DataError, TorchRankError, check_count, check_option
 from torchrank.losses import StructuredHingeLoss
 from torchrank.metrics import PositionAccuracy, SequenceAccuracy
 from torchrank.models.chain import LinearChain
@@ -309,8 +309,7 @@ def fit_chain(
         >>> bool((found == made.dataset.labels).float().mean() > 0.95)
         True
     """
-    if epochs < 1:
-        raise TorchRankError(f"epochs={epochs} must be at least 1")
+    check_count("epochs", epochs)
     if model is None:
         model = LinearChain(dataset.num_features, dataset.num_labels)
     module = ChainModule(model, loss, optimizer=optimizer, average_from=average_from).train()

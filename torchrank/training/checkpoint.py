@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from torchrank.data.files import as_path
 from torchrank.errors import DataError
 from torchrank.training.spec import build
 
@@ -57,6 +58,7 @@ def read_checkpoint(path: str | Path, *, map_location: str | torch.device = "cpu
     Raises:
         DataError: there is no such file, or it holds something else.
     """
+    path = as_path(path)
     try:
         return torch.load(path, map_location=map_location, weights_only=True)
     except FileNotFoundError:

@@ -9,7 +9,7 @@ import torch
 from scipy.stats import spearmanr
 from torch import Tensor
 
-from torchrank.errors import ShapeError, TorchRankError, check_option
+from torchrank.errors import ShapeError, TorchRankError, check_count, check_option
 from torchrank.models.curve import MARGIN, RankingCurve, check_degree, check_directions, end_points
 from torchrank.models.curve_report import CurveOptimum, CurveReport, CurveRun
 from torchrank.ops.bezier import elevate
@@ -168,8 +168,7 @@ def _check_options(scaling: str | None, solver: str, step: str, starts: int, max
     if step != "spectrum" and solver != "paper":
         raise TorchRankError(f"step={step!r} is an option of solver='paper', not of {solver!r}")
     for name, value in (("starts", starts), ("max_iterations", max_iterations)):
-        if value < 1:
-            raise TorchRankError(f"{name}={value} must be at least 1")
+        check_count(name, value)
 
 
 def _checked_initial(initial: Tensor, d: int, degree: int) -> Tensor:

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from torchrank.data.catalogue import Catalogue
 from torchrank.data.log import InteractionLog
-from torchrank.errors import DataError
+from torchrank.errors import DataError, check_type
 from torchrank.metrics import auc, average_precision, ndcg, recall
 from torchrank.ops.pair_loss import mean_logistic_loss
 from torchrank.training.lists import ShownLists, score_lists
@@ -209,6 +209,8 @@ def evaluate_catalogue(
         >>> sorted(evaluate_catalogue(truth, *log.split_per_user(train=0.8)).mean)
         ['ndcg@10', 'recall@10']
     """
+    check_type("train", train, InteractionLog, "the InteractionLog trained on")
+    check_type("test", test, InteractionLog, "an InteractionLog")
     if train.num_users != test.num_users or train.num_items != test.num_items:
         raise DataError("train and test have different id spaces; make both by splitting one log")
     lists = ShownLists.from_log(test)

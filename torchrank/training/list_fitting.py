@@ -12,7 +12,7 @@ from torch.optim import Optimizer
 from torchmetrics import Metric
 
 from torchrank.data import QueryDataset
-from torchrank.errors import TorchRankError
+from torchrank.errors import TorchRankError, check_count, check_type
 from torchrank.training.listwise import ListwiseModule
 from torchrank.training.query_data import QueryDataModule
 from torchrank.training.quiet import quiet_trainer, silence
@@ -138,8 +138,9 @@ def fit_lists(
         >>> fit.history[-1]["ndcg@10"] > fit.history[0]["ndcg@10"] - 0.01, len(fit.history)
         (True, 5)
     """
-    if epochs < 1:
-        raise TorchRankError(f"epochs={epochs} must be at least 1")
+    check_count("epochs", epochs)
+    for name, module in (("scorer", scorer), ("loss", loss)):
+        check_type(name, module, nn.Module, "an nn.Module, such as those of torchrank.models and torchrank.losses")
     if average is not None and not 0 <= average < 1:
         raise TorchRankError(f"average={average} must lie in [0, 1); None keeps the last weights")
     # an earlier fit may have left the scorer or the loss in evaluation mode

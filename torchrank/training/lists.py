@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from torchrank.data.log import InteractionLog
-from torchrank.errors import DataError
+from torchrank.errors import DataError, check_type
 from torchrank.ops.logs import take_ranges
 from torchrank.training.recommendation import device_of
 from torchrank.types import InteractionScorer
@@ -55,6 +55,7 @@ class ShownLists:
         Raises:
             DataError: the log has no row.
         """
+        check_type("test", log, InteractionLog, "an InteractionLog")
         if not len(log):
             raise DataError("the test part has no rows; split off more, or move the moment of the split")
         users = np.flatnonzero(np.diff(log.offsets))

@@ -8,6 +8,7 @@ from torch import Tensor
 from torchrank.data import QueryDataset
 from torchrank.errors import DataError, ShapeError
 from torchrank.losses import slam_weights
+from torchrank.ops.checks import check_tensors
 from torchrank.ops.perceptron import check_perceptron_options, hinges, perceptron_round, plan_lists, take_list
 from torchrank.ops.ragged import ragged_to_padded
 from torchrank.theory import perceptron_regret_bound
@@ -87,6 +88,8 @@ def perceptron_pass(
         (tensor([0.3691, 0.0000]), tensor([ 1., -1.]))
     """
     check_perceptron_options(measure=measure, update=update, active=active, eta=eta, margin=margin)
+    check_tensors({"features": features, "relevance": relevance}, rounds=rounds, start=start, comparator=comparator)
+    check_tensors({"offsets": offsets})
     if features.ndim != 2 or relevance.shape != features.shape[:1] or not features.is_floating_point():
         raise ShapeError(
             f"features are {tuple(features.shape)} {features.dtype}, relevance {tuple(relevance.shape)}; give (N, d) in"

@@ -9,7 +9,7 @@ from torch.optim import SGD
 
 from torchrank.data.blocks import Blocks
 from torchrank.data.log import InteractionLog
-from torchrank.errors import DataError, TorchRankError, check_number
+from torchrank.errors import DataError, TorchRankError, check_count, check_number, check_type
 from torchrank.losses import BPRLoss
 from torchrank.models import Factorization, FeedbackFactorization, fold_in_vectors
 from torchrank.ops.wave_steps import take_wave, wave_loss
@@ -53,8 +53,8 @@ def partial_fit(scorer: nn.Module, blocks: Blocks, *, eta: float = 0.01, mu: flo
         True
     """
     check_numbers(eta=eta, mu=mu)
-    if lanes < 1:
-        raise TorchRankError(f"lanes={lanes!r}; give at least 1")
+    check_count("lanes", lanes)
+    check_type("blocks", blocks, Blocks, "Blocks, as build_blocks(log) makes them")
     _make_room(scorer, blocks)
     users = np.arange(blocks.num_users, dtype=np.int32)
     slices = blocks.preferred_start, blocks.preferred_stop, blocks.other_start, blocks.other_stop
@@ -110,6 +110,7 @@ def fold_in(
         >>> recommend(folded, catalogue.with_users(new), new.user_ids[[25]], k=3).shape
         (3, 5)
     """
+    check_type("log", log, InteractionLog, "an InteractionLog")
     if not isinstance(scorer, Factorization | FeedbackFactorization):
         raise TorchRankError(
             f"{type(scorer).__name__} is no Factorization or FeedbackFactorization; a scorer of your own knows best how"

@@ -176,7 +176,7 @@ def check_numbers(**values: float) -> None:
         TorchRankError: one is.
     """
     for name, value in values.items():
-        if not 0 <= value < np.inf:
+        if not isinstance(value, int | float | np.number) or not 0 <= value < np.inf:
             raise TorchRankError(f"{name}={value!r}; give a finite number, at least 0")
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from torchrank.data.catalogue import Catalogue
-from torchrank.errors import DataError, TorchRankError, check_option
+from torchrank.errors import DataError, TorchRankError, check_count, check_option, check_type
 from torchrank.ops.rates import smoothed_rate
 from torchrank.ops.topk import top_k
 from torchrank.types import InteractionScorer
@@ -72,8 +72,10 @@ def recommend_batches(
 ) -> Iterator[pl.DataFrame]:
     """Yield what :func:`recommend` returns in parts of some hundred or thousand users; at least one part."""
     check_option("unknown", unknown, ["error", "item_rate"])
-    if k < 1:
-        raise TorchRankError(f"k={k}; give at least 1")
+    check_count("k", k)
+    check_type("catalogue", catalogue, Catalogue, "a Catalogue, as Catalogue.from_log(log) makes one")
+    if not callable(scorer):
+        raise TorchRankError(f"scorer is a {type(scorer).__name__}; give what scores (users, items)")
     shown = np.append(np.diff(catalogue.offsets), 0)  # the last entry is for index -1, an unknown id
     index = np.flatnonzero(shown) if users is None else catalogue.user_index(users)
     names = catalogue.user_ids[index] if users is None else np.asarray(users)

@@ -14,7 +14,7 @@ from torch.optim.lr_scheduler import LRScheduler
 
 from torchrank.data.log import InteractionLog
 from torchrank.data.prepared import PreparedLog
-from torchrank.errors import TorchRankError, check_option
+from torchrank.errors import TorchRankError, check_count, check_option
 from torchrank.losses import BPRLoss
 from torchrank.models import Factorization
 from torchrank.ops.blocks import RULES
@@ -147,8 +147,7 @@ class SAROSModule(pl.LightningModule):
         if momentum >= 1:
             raise TorchRankError(f"momentum={momentum!r}; give a number below 1")
         check_threads(threads, alone=engine == "batched" or momentum > 0 or averaging)
-        if lanes < 1:
-            raise TorchRankError(f"lanes={lanes!r}; give at least 1")
+        check_count("lanes", lanes)
         if engine == "sequential" and not (loss is None and optimizer is None):
             raise TorchRankError(
                 'the sequential engine has its own loss and steps; loss and optimizer go with "batched"'

@@ -12,7 +12,7 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
 from torchrank.data.log import InteractionLog
-from torchrank.errors import DataError, TorchRankError, check_option
+from torchrank.errors import DataError, TorchRankError, check_count, check_option
 from torchrank.losses import in_batch_softmax_loss, sampled_softmax_loss
 from torchrank.training.interaction_data import EpochPart
 from torchrank.training.lists import ShownLists
@@ -101,8 +101,7 @@ class SoftmaxModule(pl.LightningModule):
             check_option("feedback", feedback, ["all", "preferred"])
         check_numbers(eta=eta, mu=mu, power=power)
         for name, value in (("batch_size", batch_size), ("samples", samples)):
-            if value < 1:
-                raise TorchRankError(f"{name}={value!r}; give at least 1")
+            check_count(name, value)
         self.scorer = scorer
         self.dim, self.init, self.item_bias, self.feedback = dim, init, item_bias, feedback
         self.negatives, self.samples, self.power = negatives, samples, power
