@@ -7,9 +7,10 @@ python=${PYTHON:-python3}
 stamp=.venv/installed-$extras
 want=$(cat pyproject.toml scripts/constraints.txt scripts/setup.sh | cksum)
 if [ ! -x .venv/bin/python ] || [ "$(cat "$stamp" 2>/dev/null)" != "$want" ]; then
-  echo "== making .venv and installing torchrank[$extras] (a few minutes the first time)"
+  echo "== making .venv (a few minutes the first time): 1 of 2, torch"
   "$python" -m venv .venv
   .venv/bin/python -m pip install --quiet --disable-pip-version-check -c scripts/constraints.txt torch 2> >(grep -v "is ignored: it is neither" >&2)
+  echo "== 2 of 2, torchrank[$extras]"
   .venv/bin/python -m pip install --quiet --disable-pip-version-check -c scripts/constraints.txt -e ".[$extras]" 2> >(grep -v "is ignored: it is neither" >&2)
   echo "$want" > "$stamp"
 fi

@@ -9,7 +9,17 @@ DOCS = Path(__file__).resolve().parent.parent / "docs"
 
 
 @pytest.mark.parametrize(
-    "page", ["chain.md", "export.md", "large-logs.md", "next-items.md", "position-bias.md", "saros.md", "training.md"]
+    "page",
+    [
+        "chain.md",
+        "export.md",
+        "large-logs.md",
+        "logs.md",
+        "next-items.md",
+        "position-bias.md",
+        "saros.md",
+        "training.md",
+    ],
 )
 def test_the_examples_of_a_page_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -18,3 +28,9 @@ def test_the_examples_of_a_page_run(page, tmp_path, monkeypatch):
     names = {"__name__": "example"}
     for block in blocks:
         exec(compile(block, page, "exec"), names)
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")), ids=lambda page: page.name)
+def test_prose_is_wrapped(page):
+    long = [line for line in page.read_text(encoding="utf-8").splitlines() if len(line) > 140 and line[0] != "|"]
+    assert long == []

@@ -37,6 +37,9 @@ class AttributeTable(NamedTuple):
     directions: list[int]
     attribution: str = ""
 
+    def __repr__(self) -> str:
+        return f"AttributeTable({len(self.values)} objects, {len(self.names)} attributes)"
+
 
 def read_table(
     path: str | Path,

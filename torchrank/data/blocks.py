@@ -52,6 +52,10 @@ class Blocks:
     def __len__(self) -> int:
         return len(self.users)
 
+    def __repr__(self) -> str:
+        having = np.count_nonzero(self.counts)
+        return f"Blocks({len(self)} blocks of {having} of {self.num_users} users, {self.num_items} items)"
+
     def __iter__(self) -> Iterator[tuple[int, NDArray[np.int32], NDArray[np.int32]]]:
         slices = zip(self.preferred_start, self.preferred_stop, self.other_start, self.other_stop, strict=True)
         for user, (a, b, c, d) in zip(self.users, slices, strict=True):

@@ -40,6 +40,9 @@ class Catalogue:
     positives: NDArray[np.int64]
     shown: NDArray[np.int64]
 
+    def __repr__(self) -> str:
+        return f"Catalogue({self.num_users} users, {self.num_items} items, {len(self.items)} interactions seen)"
+
     @property
     def num_users(self) -> int:
         """Users of the id space."""

@@ -31,6 +31,9 @@ class ClickLog(NamedTuple):
     positions: Tensor
     clicked: Tensor
 
+    def __repr__(self) -> str:
+        return f"ClickLog({len(self.documents)} documents shown, {int(self.clicked.sum())} clicked)"
+
 
 def simulate_clicks(
     dataset: QueryDataset,

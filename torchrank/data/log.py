@@ -55,6 +55,10 @@ class InteractionLog:
     def __len__(self) -> int:
         return len(self.users)
 
+    def __repr__(self) -> str:
+        share = f", {self.preferred.mean():.1%} preferred".replace("%", " %") if len(self) else ""
+        return f"InteractionLog({len(self)} interactions of {self.num_users} users and {self.num_items} items{share})"
+
     @property
     def num_users(self) -> int:
         """Users of the id space, those without a row here included."""

@@ -36,6 +36,9 @@ class PairLists:
     seen: NDArray[np.int32]
     num_items: int
 
+    def __repr__(self) -> str:
+        return f"PairLists({len(self.items)} interactions of {len(self.middles)} users and {self.num_items} items)"
+
     @classmethod
     def from_log(cls, log: InteractionLog) -> Self:
         """Lay a log out."""

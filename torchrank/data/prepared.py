@@ -77,6 +77,12 @@ class PreparedLog:
     def __len__(self) -> int:
         return int(self.rows.sum())
 
+    def __repr__(self) -> str:
+        return (
+            f"PreparedLog({len(self)} interactions of {self.num_users} users and {self.num_items} items,"
+            f" {self.num_partitions} partitions in {self.folder})"
+        )
+
     @cached_property
     def rows(self) -> NDArray[np.int64]:
         """Rows of each partition: ``(P,)``."""

@@ -32,6 +32,9 @@ class BotAttack(NamedTuple):
     bots: NDArray[np.bool_]
     targets: NDArray[np.int64]
 
+    def __repr__(self) -> str:
+        return f"BotAttack({self.log!r}, {int(self.bots.sum())} bots, {len(self.targets)} targets)"
+
 
 def add_bots(
     log: InteractionLog, *, share: float, targets: int = 10, activity: float = 10.0, seed: int = 0

@@ -37,6 +37,10 @@ class InteractionTruth:
     bots: Tensor
     targets: Tensor
 
+    def __repr__(self) -> str:
+        (users, dim), items = self.user_factors.shape, len(self.item_bias)
+        return f"InteractionTruth({users} users, {int(self.bots.sum())} of them bots, {items} items, dim={dim})"
+
     def __call__(self, users: Tensor, items: Tensor) -> Tensor:
         """Return the log-odds that each user prefers each item."""
         return (self.user_factors[users] * self.item_factors[items]).sum(-1) + self.item_bias[items]

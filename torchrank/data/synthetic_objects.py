@@ -31,6 +31,9 @@ class SyntheticObjects(NamedTuple):
     directions: list[int]
     control_points: Tensor
 
+    def __repr__(self) -> str:
+        return f"SyntheticObjects({len(self.points)} objects, {self.points.shape[1]} attributes)"
+
 
 def make_objects(
     num_objects: int = 200,

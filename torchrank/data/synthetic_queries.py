@@ -30,6 +30,10 @@ class SyntheticQueries(NamedTuple):
     margin: float | None
     radius: float
 
+    def __repr__(self) -> str:
+        margin = "no margin" if self.margin is None else f"margin {self.margin:g}"
+        return f"SyntheticQueries({self.dataset!r}, {margin}, radius {self.radius:.4g})"
+
 
 def make_queries(
     num_queries: int = 200,

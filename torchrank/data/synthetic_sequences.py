@@ -34,6 +34,9 @@ class SyntheticSequences(NamedTuple):
     transitions: Tensor
     start: Tensor
 
+    def __repr__(self) -> str:
+        return f"SyntheticSequences({self.dataset!r})"
+
 
 def make_sequences(
     num_sequences: int = 200,

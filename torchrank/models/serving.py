@@ -41,6 +41,9 @@ class Served(NamedTuple):
     outputs: dict[str, dict[int, str]]
     probe: dict[str, Tensor]
 
+    def __repr__(self) -> str:
+        return f"Served({type(self.module).__name__}: {', '.join(self.inputs)} to {', '.join(self.outputs)})"
+
 
 def serve(model: nn.Module, *, k: int = 10, by: str = "id", candidates: Tensor | None = None) -> Served:
     """Give a model its serving form, in evaluation mode.

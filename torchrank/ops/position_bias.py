@@ -123,6 +123,12 @@ class PositionBias(NamedTuple):
     iterations: int
     log_likelihood: float
 
+    def __repr__(self) -> str:
+        return (
+            f"PositionBias({len(self.propensities)} positions, {len(self.attraction)} items,"
+            f" iterations={self.iterations}, log_likelihood={self.log_likelihood:.6g})"
+        )
+
 
 def fit_position_bias(
     items: Tensor, positions: Tensor, clicked: Tensor, *, iterations: int = 10_000, tolerance: float = 1e-6

@@ -51,6 +51,9 @@ class Waves:
     def __len__(self) -> int:
         return len(self.starting)
 
+    def __repr__(self) -> str:
+        return f"Waves({len(self)} waves, {len(self.users)} entries, {len(self.preferred)} pairs)"
+
     def with_starting(self, starting: list[int]) -> "Waves":
         """Say how many users begin in each wave; waves beyond the last are empty."""
         more = len(starting) - len(self)

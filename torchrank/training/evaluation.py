@@ -43,6 +43,9 @@ class PublishedEvaluation:
     users: NDArray[Any]
     values: Mapping[str, NDArray[np.float64]]
 
+    def __repr__(self) -> str:
+        return f"PublishedEvaluation({len(self.users)} users; {_line(self.mean)})"
+
     @property
     def mean(self) -> dict[str, float]:
         """Mean of each measure over its users."""
@@ -75,6 +78,9 @@ class StandardEvaluation:
     candidates: str
     users: NDArray[Any]
     values: Mapping[str, NDArray[np.float64]]
+
+    def __repr__(self) -> str:
+        return f"StandardEvaluation({self.candidates}, {len(self.users)} users; {_line(self.mean)})"
 
     @property
     def mean(self) -> dict[str, float]:
@@ -308,6 +314,10 @@ def _as_list(hits: Tensor, relevant: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     relevance = torch.cat([hits, below], 1)
     scores = -torch.arange(relevance.shape[1], dtype=torch.float32).expand(relevance.shape)
     return scores, relevance.float(), torch.cat([torch.ones_like(hits), below], 1)
+
+
+def _line(means: Mapping[str, float]) -> str:
+    return ", ".join(f"{name} {mean:.4f}" for name, mean in means.items())
 
 
 def _means(values: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:

@@ -37,6 +37,11 @@ class ListFit(NamedTuple):
     epoch: int
     history: list[dict[str, float]]
 
+    def __repr__(self) -> str:
+        scorer, loss = (type(part).__name__ for part in (self.module.scorer, self.module.loss))
+        of = f" of {len(self.history)}" if self.history else ""
+        return f"ListFit({scorer} by {loss}, epoch {self.epoch}{of})"
+
 
 class _KeepBest(pl.Callback):
     """Remember the weights of the epoch with the best validation measure."""

@@ -48,6 +48,9 @@ class ShownLists:
     def __len__(self) -> int:
         return len(self.users)
 
+    def __repr__(self) -> str:
+        return f"ShownLists({len(self)} lists, {len(self.items)} items shown, {int(self.preferred.sum())} preferred)"
+
     @classmethod
     def from_log(cls, log: InteractionLog) -> Self:
         """Make a list of every user who has a row in the log.

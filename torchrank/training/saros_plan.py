@@ -44,6 +44,9 @@ class EpochPlan:
     items: NDArray[np.int32]
     first_user: int = 0
 
+    def __repr__(self) -> str:
+        return f"EpochPlan({len(self.slices[0])} blocks, {len(self.users)} users from {self.first_user} on)"
+
     def part(self, number: int, parts: int) -> NDArray[np.int32]:
         """Return the users of one of ``parts`` shares of the epoch, nearly equal in blocks."""
         done = np.append(0, np.cumsum(np.diff(self.block_starts)[self.users]))

@@ -66,6 +66,9 @@ class Sessions:
     others: NDArray[np.int32]
     other_starts: Ints
 
+    def __repr__(self) -> str:
+        return f"Sessions({len(self.items)} preferred and {len(self.others)} other items, {len(self.starts) - 1} users)"
+
     @classmethod
     def from_log(cls, log: InteractionLog) -> Self:
         """Take the sequences from a log.
