@@ -42,6 +42,51 @@ def test_options_of_two_words_take_hyphens_and_underscores(capsys):
     assert capsys.readouterr().out == "3.0 ['a-b', 'c']\n3.0 []\n"
 
 
+def optional_first(table: str | None = None, *, positive_at: float, size: int = 3) -> None:
+    """Print what was given.
+
+    Args:
+        table: may be left out.
+        positive_at: must be given.
+        size: may be.
+    """
+    print(table, positive_at, size)
+
+
+def several(logs: list[str], *, size: int = 3) -> None:
+    """Print what was given.
+
+    Args:
+        logs: one or more.
+        size: a number.
+    """
+    print(logs, size)
+
+
+@pytest.mark.parametrize(
+    ("function", "usage"),
+    [
+        (optional_first, "[TABLE] --positive-at POSITIVE_AT [OPTION…]"),
+        (several, "LOGS… [OPTION…]"),
+        (command, "TABLE [OPTION…]"),
+    ],
+)
+def test_the_usage_line_says_what_comes_first_and_what_is_needed(function, usage, capsys):
+    with pytest.raises(SystemExit) as ended:
+        cli.run_function(function, ["--help"], prog="torchrank command")
+    shown = capsys.readouterr().out
+    assert ended.value.code == 0
+    assert shown.startswith(f"usage: torchrank command {usage}\n")
+    assert "--table" not in shown
+    assert f"\n  {usage.partition(' ')[0].strip('[]…')} " in shown
+
+
+def test_a_first_word_may_be_left_out(capsys):
+    cli.run_function(optional_first, ["a.csv", "--positive-at", "1", "--size=4"], prog="torchrank command")
+    cli.run_function(optional_first, ["--positive-at", "1"], prog="torchrank command")
+    assert capsys.readouterr().out == "a.csv 1.0 4\nNone 1.0 3\n"
+
+
 def test_positional_lists_and_flags(capsys):
     run("a.csv", "--higher", "x", "--rounds", "5", "--higher=y", "--report")
     assert capsys.readouterr().out == "a.csv ['x', 'y'] 5 True\n"
@@ -84,7 +129,8 @@ def test_the_overview_lists_every_command(capsys):
 def test_a_misspelt_command_names_the_nearest(word, near):
     with pytest.raises(SystemExit) as ended:
         cli.main([word])
-    assert f"did you mean {near}" in str(ended.value.code)
+    assert str(ended.value.code).endswith(f"did you mean {near}?\ntorchrank --help lists the commands.")
+    assert str(ended.value.code).count("\n") == 1
 
 
 def test_every_command_exists_and_every_parameter_is_described():

@@ -75,7 +75,7 @@ def _dispatch(words: list[str]) -> None:
     known = [*LIGHTNING, *dict.fromkeys(c.split()[0] for c in COMMANDS)]
     near = get_close_matches(words[0], known, n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
-    sys.exit(f"torchrank: there is no command {words[0]!r}{hint}\n\n{_overview()}")
+    sys.exit(f"torchrank: there is no command {words[0]!r}{hint}\ntorchrank --help lists the commands.")
 
 
 def run_function(function: Callable[..., None], words: Sequence[str], *, prog: str) -> None:
@@ -87,8 +87,27 @@ def run_function(function: Callable[..., None], words: Sequence[str], *, prog: s
     """
     parser = HelpfulParser(prog=prog, description=inspect.getdoc(function).split("\n")[0])  # type: ignore[union-attr]
     parser.add_function_arguments(function, as_positional=True, fail_untyped=True)
+    first = next(iter(inspect.signature(function).parameters.values()), None)
+    if _may_come_first(first):
+        parser.take_by_place(first.name)
+    parser.name_places()
+    parser.usage = f"%(prog)s {_usage(function)}"
     arguments = parser.parse_args(_plain_words(function, words))
     function(**parser.instantiate_classes(arguments).as_dict())
+
+
+def _usage(function: Callable[..., None]) -> str:
+    """What must be given, in order, and what may come first: ``TABLE… --positive-at POSITIVE_AT [OPTION…]``."""
+    hints, shown = get_type_hints(function), []
+    for place, (name, parameter) in enumerate(inspect.signature(function).parameters.items()):
+        word = name.upper()
+        if parameter.default is not parameter.empty:
+            shown += [f"[{word}]"] if place == 0 and _may_come_first(parameter) else []
+        elif parameter.kind is parameter.KEYWORD_ONLY:
+            shown.append(f"--{name.replace('_', '-')} {word}")
+        else:
+            shown.append(f"{word}…" if get_origin(hints[name]) is list else word)
+    return " ".join([*shown, "[OPTION…]"])
 
 
 def _plain_words(function: Callable[..., None], words: Sequence[str]) -> list[str]:
@@ -99,9 +118,7 @@ def _plain_words(function: Callable[..., None], words: Sequence[str]) -> list[st
     flags = {f"--{n}" for n, t in hints.items() if t is bool}
     out = []
     first = next(iter(inspect.signature(function).parameters.values()), None)
-    if words and not words[0].startswith("-") and _may_come_first(first):
-        words = [f"--{first.name}={words[0]}", *words[1:]]
-    elif words and first is not None and _is_positional_list(first, hints):
+    if words and first is not None and _is_positional_list(first, hints):
         several = list(takewhile(lambda word: not word.startswith("-"), words))
         words = [*([json.dumps(several)] if several else []), *words[len(several) :]]
     for i, given in enumerate(words):
@@ -119,7 +136,7 @@ def _plain_words(function: Callable[..., None], words: Sequence[str]) -> list[st
 
 
 def _may_come_first(parameter: inspect.Parameter | None) -> TypeGuard[inspect.Parameter]:
-    """Whether a command's first argument may be left out, and so is an option to the parser."""
+    """Whether a command's first argument may be left out."""
     return (
         parameter is not None
         and parameter.kind is parameter.POSITIONAL_OR_KEYWORD

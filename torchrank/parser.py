@@ -15,6 +15,7 @@ _FRAME = re.compile(
     r'^(Parser key "[^"]+":|Problem with given class_path .*:|Does not validate against any of the Union subtypes'
     r"|Subtypes: .*|Errors:|Given value.*|Expected a <class 'NoneType'>.*)$"
 )
+_PATH = re.compile(r"^Expected a path but .* either not accessible or invalid")
 _KEYS_OF_CLASSES = ("class_path", "dict_kwargs", "init_args")
 
 
@@ -23,6 +24,16 @@ class HelpfulParser(ArgumentParser):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **{**kwargs, "allow_abbrev": False})
+
+    def take_by_place(self, name: str) -> None:
+        """Take the option ``--name`` as a word without a name, which may be left out."""
+        action = self._option_string_actions.pop(f"--{name}")
+        action.option_strings, action.nargs = [], "?"
+
+    def name_places(self) -> None:
+        """Call the words without a name what the usage line calls them."""
+        for action in self._get_positional_actions():
+            action.metavar = action.dest.upper()
 
     def error(self, message: str, ex: Exception | None = None) -> NoReturn:
         """End with one line that says which option is wrong and what is nearest, and exit status 2."""
@@ -116,10 +127,16 @@ def summary(message: str) -> str:
     Example:
         >>> summary('Parser key "model":\n  Parser key "size":\n    Expected a <class \'int\'>. Got value: big')
         'model.size: expected int, got big'
+        >>> tried = "- Expected a path but Los either not accessible or invalid\n- no Los; did you mean Loss?"
+        >>> summary(f'Parser key "loss":\n{tried}')
+        'loss: no Los; did you mean Loss?'
     """
     where = ".".join(re.findall(r'Parser key "([^"]+)":', message))
     lines = [line.strip().removeprefix("- ") for line in message.splitlines()]
-    found = [re.sub(r'^Parser key "[^"]+": ', "", line) for line in lines if not _FRAME.match(line)]
+    found = [re.sub(r'^Parser key "[^"]+": ', "", line) for line in lines if line and not _FRAME.match(line)]
+    # Of all the types tried, those that know what was meant; a path comes last, since any word might have been one.
+    helpful = [line for line in found if "did you mean" in line] or [f for f in found if not _PATH.match(f)]
+    found = helpful or found
     text = " or ".join(dict.fromkeys(map(_plain, found))) or "it does not take the value given"
     owner = re.findall(r"Problem with given class_path '(?:[\w.]+\.)?(\w+)'", message)
     # Of an optimiser's option, jsonargparse names the class that takes the optimiser.
@@ -127,7 +144,7 @@ def summary(message: str) -> str:
         text = re.sub(r"^Option '([^']+)' is not accepted", rf"{owner[-1]} has no option '\1'", text)
     text = re.sub(r"^Subcommand '(\w+)' does not accept option", r"\1 has no option", text)
     given = re.search(r"^\s*Given value: (?![{\[]|Namespace|NestedArg)(.+)$", message, re.MULTILINE)
-    if given and "got " not in text:
+    if given and "got " not in text and "did you mean" not in text:
         text += f", got {given.group(1)}"
     return f"{where}: {text}" if where else text
 

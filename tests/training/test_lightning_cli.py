@@ -195,6 +195,16 @@ def test_a_misspelt_key_or_class_of_a_config_names_the_nearest(right, wrong, sai
     assert written(folder) == []
 
 
+def test_a_misspelt_class_among_the_options_is_told_by_its_nearest_alone(folder, capsys):
+    line = refused(capsys, "fit", config(), "--model.loss", "torchrank.losses.SoftmaxLos")
+    assert line == (
+        "torchrank fit: model.loss: module 'torchrank.losses' has no attribute 'SoftmaxLos';"
+        " did you mean torchrank.losses.SoftmaxLoss?"
+    )
+    line = refused(capsys, "fit", config(), "--model.loss", "torchrank.losses.Unheard")
+    assert line == "torchrank fit: model.loss: module 'torchrank.losses' has no attribute 'Unheard'"
+
+
 @pytest.mark.parametrize(
     ("words", "hint"),
     [

@@ -55,7 +55,7 @@ def rank(
     """Rank the objects of a table by several attributes, without labels.
 
     Args:
-        table: CSV, TSV or Parquet, one row an object; it comes first, without the option's name.
+        table: CSV, TSV or Parquet, one row an object.
         higher: column of which more is better; may be repeated.
         lower: column of which less is better; may be repeated.
         id: column that names the objects; row numbers by default.
