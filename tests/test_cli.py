@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from torchrank import cli
+from torchrank.data import InteractionLog
 from torchrank.errors import DataError
 
 
@@ -144,3 +145,24 @@ def test_every_command_exists_and_every_parameter_is_described():
         assert line, name
         for parameter in inspect.signature(found).parameters:
             assert f"{parameter}:" in text, f"torchrank {name}: {parameter} is not described"
+
+
+TABLE = "name,good,bad\na,1,2\nb,,3\nc,3,1\nd,2,2\n"
+REMEDIES = [
+    (["rank", "t.csv"], "--higher … for columns of which more is better, --lower … for less"),
+    (["rank", "t.csv", "--higher", "good"], "rank by what is observed: --missing observed"),
+    (["rank", "t.csv", "--higher", "name"], "--separator … or --decimal-comma"),
+    (["blocks", "t.csv", "--positive-at", "1"], "name yours with --user …"),
+    (["data", "prepare", "t.csv", "--positive-at", "1", "--out", "out"], "name yours with --user …"),
+]
+
+
+@pytest.mark.parametrize(("words", "said"), REMEDIES)
+def test_a_remedy_is_spelt_as_it_is_typed(words, said, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("t.csv").write_text(TABLE)
+    with pytest.raises(SystemExit) as ended:
+        cli.main(words)
+    assert said in str(ended.value.code)
+    with pytest.raises(DataError, match="name yours with user=…"):  # in Python, as in Python
+        InteractionLog.from_csv("t.csv", positive_at=1)

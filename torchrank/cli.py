@@ -13,7 +13,7 @@ from importlib import import_module
 from itertools import takewhile
 from typing import Any, TypeGuard, get_origin, get_type_hints
 
-from torchrank.errors import TorchRankError
+from torchrank.errors import TorchRankError, options_of_command
 from torchrank.parser import HelpfulParser
 
 # command (one or two words): (function, one line for the overview); one a line, sorted
@@ -93,7 +93,8 @@ def run_function(function: Callable[..., None], words: Sequence[str], *, prog: s
     parser.name_places()
     parser.usage = f"%(prog)s {_usage(function)}"
     arguments = parser.parse_args(_plain_words(function, words))
-    function(**parser.instantiate_classes(arguments).as_dict())
+    with options_of_command(get_type_hints(function)):
+        function(**parser.instantiate_classes(arguments).as_dict())
 
 
 def _usage(function: Callable[..., None]) -> str:

@@ -5,8 +5,12 @@ where the user's value enters.
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from difflib import get_close_matches
+
+_OF_COMMAND: ContextVar[Collection[str]] = ContextVar("options of the command that runs", default=())
 
 
 class TorchRankError(ValueError):
@@ -23,6 +27,43 @@ class DataError(TorchRankError):
 
 class ConvergenceError(TorchRankError):
     """An optimisation that did not reach what was asked of it."""
+
+
+@contextmanager
+def options_of_command(names: Collection[str]) -> Iterator[None]:
+    """Have :func:`as_option` spell these options the way of the command line.
+
+    Args:
+        names: the options of the command that runs, with underscores.
+    """
+    token = _OF_COMMAND.set(names)
+    try:
+        yield
+    finally:
+        _OF_COMMAND.reset(token)
+
+
+def as_option(name: str, value: object = None) -> str:
+    """Spell an option that a message recommends, as whoever reads the message would write it.
+
+    Args:
+        name: the option's, the same in Python and on the command line.
+        value: what to give; None where that is the reader's to know.
+
+    Returns:
+        ``--name value`` where a command with such an option runs, otherwise ``name=value`` as in Python.
+
+    Example:
+        >>> as_option("missing", "observed"), as_option("positive_at")
+        ("missing='observed'", 'positive_at=…')
+        >>> with options_of_command(["missing", "positive_at"]):
+        ...     as_option("missing", "observed"), as_option("positive_at"), as_option("eta", 0.1)
+        ('--missing observed', '--positive-at …', 'eta=0.1')
+    """
+    if name in _OF_COMMAND.get():
+        flag = f"--{name.replace('_', '-')}"
+        return flag if value is True else f"{flag} {'…' if value is None else value}"
+    return f"{name}={'…' if value is None else repr(value)}"
 
 
 def check_option(name: str, value: object, allowed: Iterable[str]) -> None:

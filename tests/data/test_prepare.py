@@ -397,7 +397,7 @@ def test_a_full_disk_is_said_and_does_no_harm(tmp_path):
 def test_a_partition_too_large_is_refused(tmp_path, monkeypatch):
     random_frame().with_columns(user=pl.lit(7)).write_parquet(tmp_path / "log.parquet")
     monkeypatch.setattr("torchrank.data.prepare._row_memory", lambda row_bytes: 200_000)
-    with pytest.raises(DataError, match=r"largest of 8 partitions has 3000 rows.* memory=893MiB"):
+    with pytest.raises(DataError, match=r"largest of 8 partitions has 3000 rows.* memory='893MiB'"):
         prepare_log(tmp_path / "log.parquet", tmp_path / "p", positive_at=4, memory="512MiB", partitions=8)
     assert (
         len(prepare_log(tmp_path / "log.parquet", tmp_path / "p", positive_at=4, memory="893MiB", partitions=8)) == 3000

@@ -267,7 +267,7 @@ def test_two_objects():
 def test_an_outlier_is_warned_of_and_other_scalings_bear_it():
     x, s = table(200)
     x[0] = torch.tensor([1000.0, 1.0, 0.0])
-    with pytest.warns(UserWarning, match=r"attribute 0 runs from .* to 1000.*scaling='robust' or 'rank'"):
+    with pytest.warns(UserWarning, match=r"attribute 0 runs from .* to 1000.*scaling='robust' or scaling='rank'"):
         squeezed = fit_curve(x, [1, 1, -1])
     assert any("sliver" in w for w in squeezed.report.warnings)
     for scaling in ("robust", "rank"):

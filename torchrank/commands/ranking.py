@@ -13,7 +13,7 @@ from torch import Tensor
 
 from torchrank.commands.elastic_curve import elastic_curve, has_elpigraph
 from torchrank.data.attributes import AttributeTable
-from torchrank.errors import DataError, TorchRankError
+from torchrank.errors import DataError, TorchRankError, as_option
 from torchrank.models.curve import RankingCurve
 from torchrank.models.curve_report import CurveReport
 from torchrank.ops.aggregation import competition_ranks, mean_rank, principal_component, topsis
@@ -209,7 +209,7 @@ def _refuse_missing(table: AttributeTable) -> None:
         row, column = np.argwhere(absent)[0].tolist()
         raise DataError(
             f"{table.names[column]!r} of {table.ids[row]} is missing ({int(absent.sum())} values in all); fill them in,"
-            " leave the objects out, or rank by what is observed: missing='observed'"
+            f" leave the objects out, or rank by what is observed: {as_option('missing', 'observed')}"
         )
 
 

@@ -16,7 +16,7 @@ from rich.table import Table
 
 from torchrank.commands.tune_space import Choices, Space, read_space
 from torchrank.data.files import whole_file
-from torchrank.errors import TorchRankError, check_option
+from torchrank.errors import TorchRankError, as_option, check_option
 from torchrank.training.tuning import (
     TrialFailed,
     find_key,
@@ -108,7 +108,7 @@ def _objective(content: Mapping[str, Any], monitor: str | None, mode: str | None
     own = monitored(content)
     if monitor is None:
         if own is None:
-            raise TorchRankError("the config monitors nothing; say monitor=…, such as val_loss")
+            raise TorchRankError(f"the config monitors nothing; say {as_option('monitor')}, such as val_loss")
         monitor = own[0]
     if mode is None:
         if own is not None and own[0] == monitor:

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from torchrank.errors import DataError, TorchRankError
+from torchrank.errors import DataError, TorchRankError, as_option
 
 #: what tables write for a value that is not there
 _ABSENT = ("", "NA", "N/A", "NaN", "nan", "null")
@@ -80,7 +80,8 @@ def read_table(
     names = [*higher, *lower]
     if not names:
         raise TorchRankError(
-            "no attribute is named; say higher=… for columns of which more is better, lower=… for less"
+            f"no attribute is named; say {as_option('higher')} for columns of which more is better,"
+            f" {as_option('lower')} for less"
         )
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
@@ -155,7 +156,7 @@ def _numbers(column: pl.Series, ids: pl.Series, decimal_comma: bool) -> NDArray[
         row = int(lost.arg_max() or 0)
         raise DataError(
             f"column {column.name!r} is not numeric: {column[row]!r} for {_where(ids, row)}; leave it out, or say"
-            " separator=… or decimal_comma where the file is written that way"
+            f" {as_option('separator')} or {as_option('decimal_comma', True)} where the file is written that way"
         )
     values = numbers.fill_null(float("nan")).to_numpy().astype(np.float64)
     if np.isinf(values).any():

@@ -27,7 +27,7 @@ from torchrank.data.preparing import (
     read_sorted,
     sort_partition,
 )
-from torchrank.errors import DataError, TorchRankError, check_number, check_option
+from torchrank.errors import DataError, TorchRankError, as_option, check_number, check_option
 
 #: what Python and the libraries take before any row is read
 _BASE = 320 << 20
@@ -236,8 +236,8 @@ def _refuse_too_large(rows: int, row_bytes: float, bound: int, partitions: int) 
         needed = math.ceil((_BASE + rows * _row_memory(row_bytes)) / 2**20)
         raise DataError(
             f"the largest of {partitions} partitions has {rows} rows, which takes about {needed} MiB; give"
-            f" partitions={min(math.ceil(1.5 * partitions * rows / fitting), 2**16)}, or memory={needed}MiB where few"
-            " users have most rows"
+            f" {as_option('partitions', min(math.ceil(1.5 * partitions * rows / fitting), 2**16))}, or"
+            f" {as_option('memory', f'{needed}MiB')} where few users have most rows"
         )
 
 

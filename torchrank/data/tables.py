@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from torchrank.data.files import as_path
-from torchrank.errors import DataError
+from torchrank.errors import DataError, as_option
 
 
 class Table(NamedTuple):
@@ -46,7 +46,7 @@ def require_columns(table: Table, wanted: dict[str, str]) -> None:
         if name not in table.names:
             there = ", ".join(map(repr, table.names)) or "none"
             raise DataError(
-                f"{table.where} has no column {name!r}; its columns are {there}: name yours with {option}=…"
+                f"{table.where} has no column {name!r}; its columns are {there}: name yours with {as_option(option)}"
             )
 
 

@@ -9,7 +9,7 @@ import torch
 from scipy.stats import spearmanr
 from torch import Tensor
 
-from torchrank.errors import ShapeError, TorchRankError, check_count, check_option
+from torchrank.errors import ShapeError, TorchRankError, as_option, check_count, check_option
 from torchrank.models.curve import MARGIN, RankingCurve, check_degree, check_directions, end_points
 from torchrank.models.curve_report import CurveOptimum, CurveReport, CurveRun
 from torchrank.ops.bezier import elevate
@@ -139,7 +139,8 @@ def fit_curve(
         table.warn(f"solver {solver!r} stopped before it converged; raise max_iterations, or take 'gauss_newton'")
     if not curve.monotone:
         table.warn(
-            "the curve is not strictly monotone: a dominated object may score higher; ends='corner' prevents that"
+            "the curve is not strictly monotone: a dominated object may score higher;"
+            f" {as_option('ends', 'corner')} prevents that"
         )
     spread = everything.variance()
     curve.report = CurveReport(

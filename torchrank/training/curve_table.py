@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from torchrank.errors import DataError, ShapeError
+from torchrank.errors import DataError, ShapeError, as_option
 from torchrank.ops.scaling import scale, scaling_knots, whiskers
 
 Chunk = tuple[Tensor, Tensor | None]
@@ -130,7 +130,9 @@ class CurveTable:
                 missing += absent.sum(0).cpu()
                 if self.missing == "error":
                     self._refuse(
-                        absent, start, "is missing (NaN); fill it, leave the object out, or say missing='observed'"
+                        absent,
+                        start,
+                        f"is missing (NaN); fill it, leave the object out, or say {as_option('missing', 'observed')}",
                     )
                 if bool((blind := absent.all(1)).any()):
                     raise DataError(f"object {start + int(blind.nonzero()[0])} has no observed attribute; leave it out")
@@ -160,7 +162,8 @@ class CurveTable:
         if 0 < high - low < 0.02 * (greatest - least):
             self.warn(
                 f"{name} runs from {least:g} to {greatest:g}, but all but outliers lie between {low:g} and {high:g}:"
-                " min-max scaling leaves them a sliver of the axis; scaling='robust' or 'rank' does not"
+                f" min-max scaling leaves them a sliver of the axis; {as_option('scaling', 'robust')} or"
+                f" {as_option('scaling', 'rank')} does not"
             )
 
 
