@@ -14,7 +14,7 @@ from torchrank.commands.saros_hypothesis import hypothesis_markdown, run_hypothe
 from torchrank.commands.saros_methods import METHODS, Choice, Trained, check_methods, usual_methods
 from torchrank.commands.saros_report import KEYS, find_dataset, markdown
 from torchrank.commands.saros_runs import Parts, Run, choose_all, compare, loss_by_time, run_method, summarise, warm_up
-from torchrank.commands.saros_sets import CONVENTIONS, set_conventions
+from torchrank.commands.saros_sets import CONVENTIONS, PRINTED, set_conventions
 from torchrank.data.blocks import build_blocks
 from torchrank.data.files import whole_file
 from torchrank.data.published_sets import DATASETS, read_published
@@ -92,7 +92,7 @@ def reproduce_saros(
     def save(results: dict[str, Any]) -> None:
         if dataset is not None:
             results["dataset"] = DATASETS[dataset].printed
-        results["conventions"] = [*conventions, *CONVENTIONS]
+        results["conventions"] = [*conventions, *CONVENTIONS, *([PRINTED] if results["dataset"] else [])]
         _write(target / "results.json", json.dumps(results, indent=2) + "\n")
 
     console = Console()

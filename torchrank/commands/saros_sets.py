@@ -10,8 +10,9 @@ from torchrank.data.published_tables import published_rows
 CONVENTIONS = (
     "Each user's first int(0.8 · n) of n interactions in time train, the others test; equal times keep their order.",
     "b and B, the least and the mean number of blocks, are those of `saros_discard` and `saros_truncate` alone.",
-    "The printed numbers are another program's after an hour; here a validation part chooses the epochs.",
 )
+#: where printed numbers stand beside
+PRINTED = "The printed numbers are another program's after an hour; here a validation part chooses the epochs."
 
 
 def set_conventions(name: str, log: InteractionLog, sample_users: int | None) -> list[str]:

@@ -26,8 +26,9 @@ def _real_features(features: Tensor, mask: Tensor | None, num_features: int, dty
         )
     if not features.is_floating_point():
         raise ShapeError(f"features have dtype {features.dtype}; give floating point, such as features.float()")
-    eager = not torch.compiler.is_compiling() and not torch.is_autocast_enabled(features.device.type)
-    if eager and features.dtype != dtype:
+    device = features.device.type
+    mixed = torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device)
+    if features.dtype != dtype and not mixed and not torch.compiler.is_compiling():
         raise ShapeError(f"features have dtype {features.dtype}, the scorer {dtype}; make both the same")
     if mask is None:
         return features
