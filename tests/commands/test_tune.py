@@ -161,7 +161,7 @@ def test_a_model_of_lists_by_a_measure_that_is_to_be_large(folder):
         ({"trials": 0}, [], "trials=0"),
         ({"space": {}}, [], "names no key"),
         ({"space": {"model.eta": {"low": 1}}}, [], r"model\.eta needs both low and high"),
-        ({"config": {**CONFIG, "trainer": {"max_epochs": 1}}}, [], "monitors nothing; say monitor="),
+        ({"config": {**CONFIG, "trainer": {"max_epochs": 1}}}, [], "monitors nothing; say --monitor"),
     ],
 )
 def test_what_cannot_be_searched_is_told(folder, changes, words, told):
