@@ -13,6 +13,7 @@ import json
 import subprocess
 import sys
 import tempfile
+import textwrap
 from pathlib import Path
 
 from common import machine, print_table
@@ -129,7 +130,7 @@ def page(found, lines):
         "what it times. A ratio above 1 says that torchrank is faster. One thread, unless a row says otherwise.",
         "",
         f"Machine: {found['machine']['cpu']}, {found['machine']['cores']} cores, Python {found['machine']['python']};",
-        f"{versions}.",
+        textwrap.fill(f"{versions}.", 120),
         "",
         "| script | what | size | torchrank | against | times faster |",
         "|---|---|---|---:|---|---:|",
