@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable
 from typing import Any, Literal
 
 import numpy as np
-import pytorch_lightning as pl
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
@@ -31,14 +30,14 @@ from torchrank.training.preference import (
     store,
 )
 from torchrank.training.processes import Processes, add_moves, keep_apart, user_tables
+from torchrank.training.saved_module import SavedModule
 from torchrank.training.sequential_steps import bpr_step, full_step
 from torchrank.training.sharding import shard_tables
-from torchrank.training.spec import describe
 
 _DRAWS = {"shown": SHOWN, "rejection": REJECT, "unobserved": UNSEEN}
 
 
-class BPRModule(pl.LightningModule):
+class BPRModule(SavedModule):
     """Learn preferences from random pairs: a gradient step a pair on log(1 + exp(s_j − s_i)), item i preferred over j.
 
     Needs ``trainer.fit(module, datamodule=InteractionDataModule(…))``. An epoch draws as many pairs as there are
@@ -171,7 +170,6 @@ class BPRModule(pl.LightningModule):
     def training_step(self, batch: EpochPart, batch_idx: int) -> None:
         """Take the steps of one part of the epoch."""
         optimizer: Any = self.optimizers()
-        move_schedule(self)
         lists, scorer = self._lists, self.scorer
         assert lists is not None  # noqa: S101 - for the type checker: made in setup
         assert scorer is not None  # noqa: S101 - likewise
@@ -191,6 +189,7 @@ class BPRModule(pl.LightningModule):
             self.log("rejected", rejected / max(drawn, 1), batch_size=1, sync_dist=several)
             self.log("skipped_users", float(self.skipped_users), batch_size=1, sync_dist=several)
         self.log("train_loss", loss, on_step=True, on_epoch=True, batch_size=1, prog_bar=True, sync_dist=several)
+        move_schedule(self)
 
     def _state(self, number: int) -> NDArray[np.uint64]:
         """Return the state of the draws; of several processes each draws anew in every part, so that any may go on."""
@@ -274,11 +273,6 @@ class BPRModule(pl.LightningModule):
     def configure_optimizers(self) -> Any:
         """Make the optimiser; for the compiled loops it holds η and its schedule."""
         return make_optimizer(self, self.parameters())
-
-    def on_fit_start(self) -> None:
-        """Refuse, before any work is done, a module that its checkpoints could not rebuild."""
-        if self.trainer.checkpoint_callbacks:
-            describe(self)
 
     def on_train_end(self) -> None:
         """Give every process the vectors of all users."""

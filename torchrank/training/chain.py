@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable
 from copy import deepcopy
 from typing import Any, Literal, NamedTuple, cast
 
-import pytorch_lightning as pl
 import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
@@ -17,10 +16,9 @@ from torchrank.losses import StructuredHingeLoss
 from torchrank.metrics import PositionAccuracy, SequenceAccuracy
 from torchrank.models.chain import LinearChain
 from torchrank.ops.ragged import ragged_index
-from torchrank.training.checkpoint import SPEC_KEY
 from torchrank.training.quiet import quiet_trainer, silence
+from torchrank.training.saved_module import SavedModule
 from torchrank.training.sequence_data import SequenceDataModule
-from torchrank.training.spec import describe
 from torchrank.types import SequenceBatch
 
 #: positions decoded at once
@@ -62,7 +60,7 @@ class SequenceLabels(NamedTuple):
     sequences: Tensor
 
 
-class ChainModule(pl.LightningModule):
+class ChainModule(SavedModule):
     """Minimise a loss of label sequences over a linear chain, and predict with the mean of its weights.
 
     The defaults are stochastic gradient descent on the structured hinge from weights 0, predicting with an average of
@@ -208,11 +206,6 @@ class ChainModule(pl.LightningModule):
         for kept, buffer in zip(mean_model.buffers(), self.model.buffers(), strict=True):
             kept.copy_(buffer)
 
-    def on_fit_start(self) -> None:
-        """Refuse, before any work is done, a module that its checkpoints could not rebuild."""
-        if self.trainer.checkpoint_callbacks:
-            describe(self)
-
     def on_train_start(self) -> None:
         """Find the first step whose weights enter the mean.
 
@@ -229,10 +222,6 @@ class ChainModule(pl.LightningModule):
                 " max_epochs or max_steps, or average_from=None"
             )
         self._first_averaged = int(self.average_from * steps)
-
-    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Store class paths and plain arguments, from which :func:`torchrank.load` rebuilds the module."""
-        checkpoint[SPEC_KEY] = describe(self)
 
 
 @torch.no_grad()

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal
 
-import pytorch_lightning as pl
 import torch
 from torch import Tensor
 from torch.optim import Optimizer
@@ -12,8 +11,7 @@ from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 from torchrank.errors import TorchRankError, check_option
 from torchrank.losses.projection import projection_loss
 from torchrank.models.curve import RankingCurve
-from torchrank.training.checkpoint import SPEC_KEY
-from torchrank.training.spec import describe
+from torchrank.training.saved_module import SavedModule
 from torchrank.training.table_data import TableDataModule
 from torchrank.types import ObjectBatch
 
@@ -23,7 +21,7 @@ def default_optimizer(parameters: Iterable[Any]) -> Optimizer:
     return torch.optim.Adam(parameters, lr=0.2)
 
 
-class CurveModule(pl.LightningModule):
+class CurveModule(SavedModule):
     """Minimise the mean squared distance of objects to a ranking curve, batch by batch, by any optimiser.
 
     The parameters are the curve's logits, the gradient is the envelope theorem's. Where the table fits in memory,
@@ -142,12 +140,3 @@ class CurveModule(pl.LightningModule):
         """Step, then bring parameters back into their bounds."""
         super().optimizer_step(*args, **kwargs)
         self.curve.clip_parameters()
-
-    def on_fit_start(self) -> None:
-        """Refuse, before any work is done, a module that its checkpoints could not rebuild."""
-        if self.trainer.checkpoint_callbacks:
-            describe(self)
-
-    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Store class paths and plain arguments, from which :func:`torchrank.load` rebuilds the module."""
-        checkpoint[SPEC_KEY] = describe(self)

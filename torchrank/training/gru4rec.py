@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable
 from typing import Any, Literal
 
 import numpy as np
-import pytorch_lightning as pl
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
@@ -28,14 +27,14 @@ from torchrank.training.preference import (
     store,
     training_log,
 )
+from torchrank.training.saved_module import SavedModule
 from torchrank.training.sessions import Sessions, SessionStep
-from torchrank.training.spec import describe
 
 #: what the draws of a step are for
 _SAMPLES, _DROPOUT, _ORDER = 0, 1, 2
 
 
-class GRU4RecModule(pl.LightningModule):
+class GRU4RecModule(SavedModule):
     """Teach a GRU to score each user's next preferred item above sampled others.
 
     Session-parallel: users, in a new random order each epoch, move through ``lanes`` side by side, one preferred item a
@@ -170,7 +169,6 @@ class GRU4RecModule(pl.LightningModule):
     def training_step(self, batch: EpochPart, batch_idx: int) -> None:
         """Take the steps of one part of the epoch."""
         optimizer: Any = self.optimizers()
-        move_schedule(self)
         sessions = self._sessions
         assert sessions is not None  # noqa: S101 - for the type checker: made in setup
         if self._table is None or self._table[0] != self.current_epoch:
@@ -193,6 +191,7 @@ class GRU4RecModule(pl.LightningModule):
                 total += loss.detach() * len(step.rows)
                 count += len(step.rows)
         self.log("train_loss", total / max(count, 1), on_step=True, on_epoch=True, batch_size=1, prog_bar=True)
+        move_schedule(self)
 
     def _random(self, purpose: int, number: int = 0) -> np.random.Generator:
         """Draws of one step of an epoch: a resumed run draws what it would have drawn."""
@@ -251,11 +250,6 @@ class GRU4RecModule(pl.LightningModule):
         if self.lr_scheduler is None:
             return optimizer
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": self.lr_scheduler(optimizer)}}
-
-    def on_fit_start(self) -> None:
-        """Refuse, before any work is done, a module that its checkpoints could not rebuild."""
-        if self.trainer.checkpoint_callbacks:
-            describe(self)
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Store what rebuilds the module, and the users and items it knows."""

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, NamedTuple
 
-import pytorch_lightning as pl
 import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
@@ -12,8 +11,8 @@ from torchmetrics import Metric, MetricCollection
 
 from torchrank.errors import ShapeError, TorchRankError, check_option
 from torchrank.metrics import NDCG, MeanAveragePrecision
-from torchrank.training.checkpoint import RANDOM_KEY, SPEC_KEY, random_state, set_random_state
-from torchrank.training.spec import describe
+from torchrank.training.checkpoint import RANDOM_KEY, random_state, set_random_state
+from torchrank.training.saved_module import SavedModule
 from torchrank.types import ListBatch
 
 
@@ -35,7 +34,7 @@ class ListScores(NamedTuple):
     lists: Tensor
 
 
-class ListwiseModule(pl.LightningModule):
+class ListwiseModule(SavedModule):
     """Minimise a loss over lists, plus λ‖w‖² or inside the ball ‖w‖ ≤ B, and watch measures of ranking.
 
     Logs ``train_loss`` (without the penalty), ``val_loss``, ``val_NAME`` and ``test_NAME`` for every metric.
@@ -141,18 +140,14 @@ class ListwiseModule(pl.LightningModule):
         if self.max_norm is not None:
             project_to_ball(self.scorer, self.max_norm)
 
-    def on_fit_start(self) -> None:
-        """Refuse, before any work is done, a module that its checkpoints could not rebuild."""
-        if self.trainer.checkpoint_callbacks:
-            describe(self)
-
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Store class paths and plain arguments, from which :func:`torchrank.load` rebuilds the module."""
-        checkpoint[SPEC_KEY] = describe(self)
+        super().on_save_checkpoint(checkpoint)
         checkpoint[RANDOM_KEY] = random_state(self.device)
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Keep the state of the random numbers until training goes on."""
+        super().on_load_checkpoint(checkpoint)
         self._random = checkpoint.get(RANDOM_KEY)
 
     def on_train_start(self) -> None:

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
-import pytorch_lightning as pl
 from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.optim import Optimizer
@@ -26,11 +25,11 @@ from torchrank.training.preference import (
     store,
 )
 from torchrank.training.processes import Processes, add_moves, keep_apart, user_tables
+from torchrank.training.saved_module import SavedModule
 from torchrank.training.sequential_steps import mf_step
-from torchrank.training.spec import describe
 
 
-class MFModule(pl.LightningModule):
+class MFModule(SavedModule):
     """Fit scores to feedback, 1 where preferred, else 0: (y − s)² + μ(‖U_u‖² + ‖V_i‖²), one step an interaction.
 
     Needs ``trainer.fit(module, datamodule=InteractionDataModule(…))``. Logs ``train_loss``, the mean squared error
@@ -114,7 +113,6 @@ class MFModule(pl.LightningModule):
     def training_step(self, batch: EpochPart, batch_idx: int) -> None:
         """Take the steps of one part of the epoch."""
         optimizer: Any = self.optimizers()
-        move_schedule(self)
         log, scorer = self._train_log, self.scorer
         assert log is not None  # noqa: S101 - for the type checker: set in setup
         assert isinstance(scorer, Factorization)  # noqa: S101 - likewise
@@ -130,6 +128,7 @@ class MFModule(pl.LightningModule):
         loss = processes.total([loss])[0] / max(last - first, 1)
         several = processes.size > 1
         self.log("train_loss", loss, on_step=True, on_epoch=True, batch_size=1, prog_bar=True, sync_dist=several)
+        move_schedule(self)
 
     def validation_step(self, batch: ShownLists, batch_idx: int) -> None:
         """Log the measures of the validation part."""
@@ -142,11 +141,6 @@ class MFModule(pl.LightningModule):
     def configure_optimizers(self) -> Any:
         """Make the optimiser; it holds η and its schedule."""
         return make_optimizer(self, self.parameters())
-
-    def on_fit_start(self) -> None:
-        """Refuse, before any work is done, a module that its checkpoints could not rebuild."""
-        if self.trainer.checkpoint_callbacks:
-            describe(self)
 
     def on_train_end(self) -> None:
         """Give every process the vectors of all users."""

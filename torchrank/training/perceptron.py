@@ -4,7 +4,6 @@ import math
 from collections.abc import Sequence
 from typing import Any, Literal
 
-import pytorch_lightning as pl
 import torch
 from torch import Tensor
 from torchmetrics import Metric
@@ -14,13 +13,12 @@ from torchrank.losses import slam_weights
 from torchrank.models import LinearScorer
 from torchrank.ops.perceptron import check_perceptron_options, hinges, perceptron_round, plan_lists
 from torchrank.theory import perceptron_loss_bound, perceptron_regret_bound
-from torchrank.training.checkpoint import SPEC_KEY
 from torchrank.training.listwise import ListScores, collect_metrics, default_metrics
-from torchrank.training.spec import describe
+from torchrank.training.saved_module import SavedModule
 from torchrank.types import ListBatch
 
 
-class PerceptronModule(pl.LightningModule):
+class PerceptronModule(SavedModule):
     """Learn a linear ranker online: a batch is a round, its lists averaged; one list a batch is the published rule.
 
     Logs ``cumulative_loss``, the sum over rounds of 1 − NDCG or 1 − AP (ties against the ranker) before the step, and
@@ -165,7 +163,3 @@ class PerceptronModule(pl.LightningModule):
         """
         if self.trainer.world_size > 1:
             raise TorchRankError("the perceptron learns from one stream; train it with devices=1")
-
-    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Store class paths and plain arguments, from which :func:`torchrank.load` rebuilds the module."""
-        checkpoint[SPEC_KEY] = describe(self)

@@ -195,9 +195,9 @@ def check_threads(threads: int, *, alone: bool = False) -> None:
 
 
 def move_schedule(module: pl.LightningModule) -> None:
-    """Move the schedule of η to the present epoch, however training came to it."""
+    """Move the schedule of η at the end of an epoch, after its last step."""
     scheduler: Any = module.lr_schedulers()
-    while scheduler is not None and scheduler.last_epoch < module.current_epoch:
+    if scheduler is not None and module.trainer.is_last_batch:
         scheduler.step()
 
 

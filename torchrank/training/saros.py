@@ -5,7 +5,6 @@ from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
-import pytorch_lightning as pl
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
@@ -44,12 +43,12 @@ from torchrank.training.saros_plan import (
     plan_partition,
     whole_log_options,
 )
+from torchrank.training.saved_module import SavedModule
 from torchrank.training.sequential_steps import saros_step
 from torchrank.training.sharding import shard_tables
-from torchrank.training.spec import describe
 
 
-class SAROSModule(pl.LightningModule):
+class SAROSModule(SavedModule):
     """Learn preferences from blocks: one gradient step a block, blocks in time inside a user, user after user.
 
     The step of a block is on the mean over its pairs of log(1 + exp(s_j − s_i)) + μ(‖U_u‖² + ‖V_i‖² + ‖V_j‖²), item i
@@ -207,7 +206,6 @@ class SAROSModule(pl.LightningModule):
     def training_step(self, batch: EpochPart, batch_idx: int) -> None:
         """Take the steps of one part of the epoch."""
         optimizer: Any = self.optimizers()
-        move_schedule(self)
         log = self._train_log
         assert log is not None  # noqa: S101 - for the type checker: set in setup
         place, *within = place_of(log, *batch)
@@ -228,6 +226,7 @@ class SAROSModule(pl.LightningModule):
             self.average.write_mean(self.scorer)  # type: ignore[arg-type] # there is one
         several = self._processes.size > 1
         self.log("train_loss", loss, on_step=True, on_epoch=True, batch_size=1, prog_bar=True, sync_dist=several)
+        move_schedule(self)
 
     def _run_users(self, plan: EpochPlan, batch: EpochPart, optimizer: Any) -> float | Tensor:
         users = plan.part(*batch)
@@ -316,11 +315,6 @@ class SAROSModule(pl.LightningModule):
         """Make the optimiser; for the compiled loop it holds η, the velocities and the schedule."""
         return make_optimizer(self, self._moving.parameters(), momentum=self.momentum)
 
-    def on_fit_start(self) -> None:
-        """Refuse, before any work is done, a module that its checkpoints could not rebuild."""
-        if self.trainer.checkpoint_callbacks:
-            describe(self)
-
     def on_train_end(self) -> None:
         """Give every process the vectors of all users."""
         if self._processes.size > 1:
@@ -328,6 +322,7 @@ class SAROSModule(pl.LightningModule):
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Remember how many processes the run had."""
+        super().on_load_checkpoint(checkpoint)
         self.resumed_with = checkpoint.get("processes", 1)
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:

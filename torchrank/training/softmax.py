@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable
 from typing import Any, Literal
 
 import numpy as np
-import pytorch_lightning as pl
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
@@ -25,10 +24,10 @@ from torchrank.training.preference import (
     score,
     store,
 )
-from torchrank.training.spec import describe
+from torchrank.training.saved_module import SavedModule
 
 
-class SoftmaxModule(pl.LightningModule):
+class SoftmaxModule(SavedModule):
     """Learn which item a user prefers among all: softmax cross-entropy of each preferred item against a sample.
 
     Needs ``trainer.fit(module, datamodule=InteractionDataModule(…))``. An epoch takes every preferred interaction once,
@@ -146,7 +145,6 @@ class SoftmaxModule(pl.LightningModule):
     def training_step(self, batch: EpochPart, batch_idx: int) -> None:
         """Take the steps of one part of the epoch."""
         optimizer: Any = self.optimizers()
-        move_schedule(self)
         scorer, log = self.scorer, self._train_log
         assert scorer is not None  # noqa: S101 - for the type checker: made in setup
         assert log is not None  # noqa: S101 - likewise
@@ -169,6 +167,7 @@ class SoftmaxModule(pl.LightningModule):
             optimizer.step()
             total, taken = total + value.detach() * len(rows), taken + len(rows)
         self.log("train_loss", total / max(taken, 1), on_step=True, on_epoch=True, batch_size=1, prog_bar=True)
+        move_schedule(self)
 
     def _loss(self, scorer: Any, users: Tensor, items: Tensor, number: int) -> Tensor:
         """Mean loss of one batch; what is drawn depends on the epoch and the batch's number alone."""
@@ -209,11 +208,6 @@ class SoftmaxModule(pl.LightningModule):
         if self.lr_scheduler is None:
             return optimizer
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": self.lr_scheduler(optimizer)}}
-
-    def on_fit_start(self) -> None:
-        """Refuse, before any work is done, a module that its checkpoints could not rebuild."""
-        if self.trainer.checkpoint_callbacks:
-            describe(self)
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Store what rebuilds the module, and the users and items it knows."""
