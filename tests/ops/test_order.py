@@ -56,6 +56,25 @@ def test_the_compiled_loop_and_tensor_operations_lay_out_the_same_keys(monkeypat
         assert torch.equal(ranked_keys(scores, *some), keys)
 
 
+@pytest.mark.parametrize("rising", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize(("length", "depth"), [(32, 1), (320, 10), (700, 21), (2100, 64), (2100, 65), (40, 40)])
+def test_the_first_ranks_are_those_of_the_whole_ranking(length, depth, dtype, rising):
+    generator = torch.Generator().manual_seed(length + depth)
+    scores = torch.randint(-50, 50, (3, 2, length), generator=generator).to(dtype) / 2
+    scores[0, 0, :4] = torch.tensor([torch.inf, -torch.inf, -0.0, 0.0])
+    scores = scores.sort(-1).values if rising else scores
+    grades = torch.randint(0, 3, scores.shape, generator=generator).to(dtype)
+    mask = torch.rand(scores.shape, generator=generator) < 0.7
+    mask[2] = False
+    for some in ((), (grades,), (grades, mask)):
+        assert torch.equal(ranked_keys(scores, *some, depth=depth), ranked_keys(scores, *some)[..., :depth])
+    for values in (grades, grades.sort(-1).values if rising else scores.clamp(min=0)):
+        assert torch.equal(highest(values, depth), values.sort(-1, descending=True).values[..., :depth])
+    assert ranked_keys(scores[:0], depth=depth).shape == (0, 2, depth)
+    assert highest(grades[:0], depth).shape == (0, 2, depth)
+
+
 @pytest.mark.slow
 def test_compiled_and_eager_agree():
     scores = torch.randint(-3, 3, (5, 9), generator=torch.Generator().manual_seed(0)).float()

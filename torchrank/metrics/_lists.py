@@ -15,7 +15,7 @@ TIES = ("stable", "mean", "pessimistic", "optimistic")
 EMPTIES = ("zero", "one", "skip")
 
 #: documents measured at a time on a CPU, so that the sort keys stay in its cache
-_CHUNK = 1 << 17
+_CHUNK = 1 << 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,8 @@ class Lists:
     """Ranked lists.
 
     Attributes:
-        keys: ``(N, L)`` the ranking, see :mod:`torchrank.ops.order`; the flag says that a document is relevant.
+        keys: ``(N, L)`` the ranking, or ``(N, depth)`` the ranks of it that are read, see :mod:`torchrank.ops.order`;
+            the flag says that a document is relevant.
         relevance: ``(N, L)`` not in ranked order; floating point, 0 where there is no document.
         mask: ``(N, L)`` belongs to ``relevance``; None when all documents are real.
         mean: whether ties are to be averaged over.
@@ -37,13 +38,13 @@ class Lists:
     @property
     def length(self) -> int:
         """The number of places ``L``, padding included."""
-        return self.keys.shape[-1]
+        return self.relevance.shape[-1]
 
     @property
     def sizes(self) -> Tensor:
         """``(N,)`` the number of real documents, in the dtype of the relevance."""
         if self.mask is None:
-            return self.relevance.new_full(self.keys.shape[:-1], self.length)
+            return self.relevance.new_full(self.relevance.shape[:-1], self.length)
         return self.mask.sum(-1).to(self.relevance.dtype)
 
     def cut(self, k: int | None) -> int:
@@ -51,7 +52,7 @@ class Lists:
         return self.length if k is None else min(k, self.length)
 
     def hits(self) -> Tensor:
-        """``(N, L)`` 1 where the document of that rank is relevant, else 0."""
+        """``(N, depth)`` 1 where the document of that rank is relevant, else 0."""
         return key_flags(self.keys).to(self.relevance.dtype)
 
     def grades(self, depth: int) -> Tensor:
@@ -76,6 +77,7 @@ def per_list(
     ties: str,
     empty: str,
     most: float = torch.inf,
+    depth: int | None = None,
 ) -> Tensor:
     """Check, rank and measure lists.
 
@@ -87,6 +89,7 @@ def per_list(
         ties: ``"stable"``, ``"mean"``, ``"pessimistic"`` or ``"optimistic"``.
         empty: ``"zero"``, ``"one"`` or ``"skip"``.
         most: the highest relevance there is.
+        depth: ranks that the measure reads, when ties are not averaged over; None for all.
 
     Returns:
         ``(...)``: float64 if the scores or the relevance are, else float32.
@@ -122,7 +125,7 @@ def per_list(
         except DataError:
             check_scores(scores, mask)  # raises too, and counts the lists from the first
         check_relevance(part_relevance, None, most=most)
-        value, some = measure(_ranked(part_scores, part_relevance, part_mask, ties))
+        value, some = measure(_ranked(part_scores, part_relevance, part_mask, ties, depth))
         values.append(value)
         defined.append(some)
     otherwise = {"zero": 0.0, "one": 1.0, "skip": float("nan")}[empty]
@@ -134,10 +137,11 @@ def value_dtype(scores: Tensor, relevance: Tensor) -> torch.dtype:
     return torch.float64 if torch.float64 in (scores.dtype, relevance.dtype) else torch.float32
 
 
-def _ranked(scores: Tensor, relevance: Tensor, mask: Tensor | None, ties: str) -> Lists:
+def _ranked(scores: Tensor, relevance: Tensor, mask: Tensor | None, ties: str, depth: int | None) -> Lists:
     if ties in ("pessimistic", "optimistic"):  # among equals the input order counts: put it as the policy says
         order = best_first(relevance if ties == "optimistic" else -relevance, mask)
         scores, relevance = scores.gather(-1, order), relevance.gather(-1, order)
         mask = None if mask is None else mask.gather(-1, order)
-    keys = ranked_keys(scores, relevance, mask)
+    wanted = None if depth is None or ties == "mean" else min(depth, scores.shape[-1])
+    keys = ranked_keys(scores, relevance, mask, depth=wanted)
     return Lists(keys, relevance, mask, mean=ties == "mean")

@@ -49,7 +49,7 @@ def precision(
         found = expected_hits(lists)[..., : lists.cut(k)].sum(-1)
         return found / (lists.sizes if k is None else k), lists.relevance.amax(-1) > 0
 
-    return per_list(measure, scores, relevance, mask, ties=ties, empty=empty)
+    return per_list(measure, scores, relevance, mask, ties=ties, empty=empty, depth=k)
 
 
 def recall(
@@ -87,10 +87,10 @@ def recall(
 
     def measure(lists: Lists) -> Measured:
         hits = expected_hits(lists)
-        relevant = lists.relevance.sign().sum(-1)
+        relevant = _relevant(lists)
         return hits[..., : lists.cut(k)].sum(-1) / relevant, relevant > 0
 
-    return per_list(measure, scores, relevance, mask, ties=ties, empty=empty)
+    return per_list(measure, scores, relevance, mask, ties=ties, empty=empty, depth=k)
 
 
 def average_precision(
@@ -145,7 +145,7 @@ def average_precision(
             divisor = within.clamp(min=1)
         return total / divisor, relevant > 0
 
-    return per_list(measure, scores, relevance, mask, ties=ties, empty=empty)
+    return per_list(measure, scores, relevance, mask, ties=ties, empty=empty, depth=k)
 
 
 def _inverse_ranks(depth: int, like: Tensor) -> Tensor:
@@ -160,10 +160,15 @@ def _precision_totals(lists: Lists, depth: int) -> tuple[Tensor, Tensor, Tensor]
         total, relevant, within = lists.relevance.new_empty((3, len(lists.keys)))
         inverse = _inverse_ranks(depth, total)
         sum_precisions(lists.keys.numpy(), inverse.numpy(), total.numpy(), relevant.numpy(), within.numpy())
-        return total, relevant, within
+        return total, relevant if lists.keys.shape[-1] == lists.length else _relevant(lists), within
     hits = lists.hits()
     total = _precision_sums(lists, hits)[..., :depth] @ _inverse_ranks(depth, hits)
-    return total, hits.sum(-1), hits[..., :depth].sum(-1)
+    return total, _relevant(lists), hits[..., :depth].sum(-1)
+
+
+def _relevant(lists: Lists) -> Tensor:
+    """``(N,)`` how many relevant documents each list has."""
+    return lists.relevance.sign().sum(-1)
 
 
 def _precision_sums(lists: Lists, hits: Tensor) -> Tensor:
@@ -246,7 +251,7 @@ def auc(
     check_cutoff(k)
 
     def measure(lists: Lists) -> Measured:
-        relevant = lists.relevance.sign().sum(-1)
+        relevant = _relevant(lists)
         others = lists.sizes - relevant
         hits = expected_hits(lists)[..., : lists.cut(k)]
         misses = 1 - hits
@@ -256,4 +261,4 @@ def auc(
         beyond = (relevant - hits.sum(-1)) * (others - misses.sum(-1)) / 2
         return (within + beyond) / (relevant * others), (relevant > 0) & (others > 0)
 
-    return per_list(measure, scores, relevance, mask, ties=ties, empty=empty)
+    return per_list(measure, scores, relevance, mask, ties=ties, empty=empty, depth=k)

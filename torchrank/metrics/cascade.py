@@ -51,7 +51,7 @@ def reciprocal_rank(
     def measure(lists: Lists) -> Measured:
         return _mean_reciprocal(_stops(first_hit_hazards(lists)[..., : lists.cut(k)])), lists.relevance.amax(-1) > 0
 
-    return per_list(measure, scores, relevance, mask, ties=ties, empty=empty)
+    return per_list(measure, scores, relevance, mask, ties=ties, empty=empty, depth=k)
 
 
 def hit_rate(
@@ -91,7 +91,7 @@ def hit_rate(
         hazards = first_hit_hazards(lists)[..., : lists.cut(k)]
         return 1 - (1 - hazards).prod(-1), lists.relevance.amax(-1) > 0
 
-    return per_list(measure, scores, relevance, mask, ties=ties, empty=empty)
+    return per_list(measure, scores, relevance, mask, ties=ties, empty=empty, depth=k)
 
 
 def err(
@@ -141,7 +141,7 @@ def err(
         stops = _expected_stops(satisfied, lists, depth) if lists.mean else _stops(satisfied)
         return _mean_reciprocal(stops), lists.relevance.amax(-1) > 0
 
-    return per_list(measure, scores, relevance, mask, ties=ties, empty=empty, most=max_grade)
+    return per_list(measure, scores, relevance, mask, ties=ties, empty=empty, most=max_grade, depth=k)
 
 
 def _stops(hazards: Tensor) -> Tensor:

@@ -77,6 +77,7 @@ def ndcg(
     check_lists(scores, relevance, mask)
     length = max(scores.shape[-1], 1)
     depth = min(length, k or length, retrieved if ideal == "retrieved" else length)
+    read = min(retrieved, length) if ideal == "retrieved" else depth
     like = torch.empty((), dtype=value_dtype(scores, relevance), device=scores.device)
     weights = discounts(depth, discount=discount, like=like)
     if ideal == "full" and k is not None and k > max(length, _MOST_FULL):
@@ -87,7 +88,7 @@ def ndcg(
     constant = discounts(k or length, discount=discount, like=like).cumsum(-1) if ideal == "full" else None
 
     def measure(lists: Lists) -> Measured:
-        best = highest(lists.grades(min(retrieved, length)) if ideal == "retrieved" else lists.relevance, depth)
+        best = highest(lists.grades(read) if ideal == "retrieved" else lists.relevance, depth)
         top = best[..., :1]
         # 2^top cancels, but not against a constant
         scale = top if constant is None else torch.zeros_like(top)
@@ -104,7 +105,7 @@ def ndcg(
         # where nothing relevant was retrieved, 0 of 0 is 0
         return torch.where(possible > 0, value, 0), lists.relevance.amax(-1) > 0
 
-    return per_list(measure, scores, relevance, mask, ties=ties, empty=empty)
+    return per_list(measure, scores, relevance, mask, ties=ties, empty=empty, depth=read)
 
 
 def _gains_by_rank(lists: Lists, depth: int, gain: str, scale: Tensor) -> Tensor:

@@ -34,10 +34,21 @@ def highest(grades: Tensor, k: int) -> Tensor:
         >>> highest(torch.tensor([[0.0, 2.0, 1.0]]), 2)
         tensor([[2., 1.]])
     """
+    if values_can_be_read(grades) and _few(k, grades.shape[-1]):
+        from torchrank.ops.rank_keys import take_highest  # loads numba, which a user of a GPU can do without
+
+        best = grades.new_empty((*grades.shape[:-1], k))
+        take_highest(_rows(grades), _rows(best))
+        return best
     # The bits of numbers from 0 up are ordered as the numbers are, and integers sort faster.
     bits = grades.view(torch.int64 if grades.dtype == torch.float64 else torch.int32)
     ordered = _sort_fresh(bits.clone(memory_format=torch.contiguous_format))
     return ordered[..., grades.shape[-1] - k :].flip(-1).view(grades.dtype)
+
+
+def _few(ranks: int, length: int) -> bool:
+    """Whether so few ranks are found faster by putting each document in its place than by a sort of the list."""
+    return ranks <= 64 and 32 * ranks <= length
 
 
 def _sort_fresh(rows: Tensor) -> Tensor:
@@ -52,16 +63,19 @@ def _sort_fresh(rows: Tensor) -> Tensor:
     return rows
 
 
-def ranked_keys(scores: Tensor, grades: Tensor | None = None, mask: Tensor | None = None) -> Tensor:
+def ranked_keys(
+    scores: Tensor, grades: Tensor | None = None, mask: Tensor | None = None, *, depth: int | None = None
+) -> Tensor:
     """Rank the documents of each list, input order among equal scores, padding last.
 
     Args:
         scores: ``(..., L)`` of any real dtype; no NaN where a document is real.
         grades: ``(..., L)``; a key's flag says that the grade is above 0. None for no flags.
         mask: ``(..., L)`` boolean, True where a document is real; None when all are.
+        depth: how many ranks are wanted, at most L; None for all.
 
     Returns:
-        ``(..., L)`` int64 keys, best document first; read them with :func:`key_codes`, :func:`key_positions` and
+        ``(..., depth)`` int64 keys, best document first; read them with :func:`key_codes`, :func:`key_positions` and
         :func:`key_flags`.
 
     Example:
@@ -72,19 +86,24 @@ def ranked_keys(scores: Tensor, grades: Tensor | None = None, mask: Tensor | Non
     if scores.dtype in (torch.float16, torch.bfloat16):
         scores = scores.float()
     if values_can_be_read(scores) and scores.dtype == torch.float32:
-        from torchrank.ops.rank_keys import pack_keys  # loads numba, which a user of a GPU can do without
+        from torchrank.ops.rank_keys import pack_first_keys, pack_keys  # likewise
 
-        keys = torch.empty(scores.shape, dtype=torch.int64)
+        bits = _rows(scores.view(torch.int32))
         flagged, real = (None if x is None else _rows(x) for x in (grades, mask))
-        pack_keys(_rows(scores.view(torch.int32)), flagged, real, _rows(keys))
-        return _sort_fresh(keys)
+        if depth is not None and _few(depth, scores.shape[-1]):
+            keys = torch.empty((*scores.shape[:-1], depth), dtype=torch.int64)
+            pack_first_keys(bits, flagged, real, _rows(keys))
+            return keys
+        keys = torch.empty(scores.shape, dtype=torch.int64)
+        pack_keys(bits, flagged, real, _rows(keys))
+        return _sort_fresh(keys)[..., :depth]
     lower = torch.arange(0, 2 * scores.shape[-1], 2, dtype=torch.int32, device=scores.device).expand(scores.shape)
     if grades is not None:
         lower = lower + (grades > 0)
     codes = _score_codes(scores, mask)
     # two integers of 32 bits side by side are one of 64
     halves = (lower, codes) if sys.byteorder == "little" else (codes, lower)
-    return _sort_fresh(torch.stack(halves, -1).view(torch.int64)[..., 0])
+    return _sort_fresh(torch.stack(halves, -1).view(torch.int64)[..., 0])[..., :depth]
 
 
 def _rows(values: Tensor) -> NDArray[Any]:

@@ -10,6 +10,18 @@ _SIGN = np.int32(-0x80000000)
 _REST = np.int32(0x7FFFFFFF)
 
 
+@numba.njit(cache=True, nogil=True, inline="always")
+def _key(bits: np.int32, flag: bool, real: bool, place: int) -> np.int64:
+    """Make one key: the score's code above, place and flag below."""
+    code = bits ^ _SIGN
+    if code == _SIGN:  # both zeros are one score
+        code = np.int32(0)
+    code ^= (code >> 31) & _REST
+    if not real:
+        code = _REST
+    return (np.int64(code) << 32) | np.int64(2 * place + flag)
+
+
 @numba.njit(cache=True, nogil=True)
 def pack_keys(
     bits: NDArray[np.int32], grades: NDArray[Any] | None, mask: NDArray[np.bool_] | None, keys: NDArray[np.int64]
@@ -24,14 +36,61 @@ def pack_keys(
     """
     for row in range(bits.shape[0]):
         for place in range(bits.shape[1]):
-            code = bits[row, place] ^ _SIGN
-            if code == _SIGN:  # both zeros are one score
-                code = np.int32(0)
-            code ^= (code >> 31) & _REST
-            if mask is not None and not mask[row, place]:
-                code = _REST
             flag = grades is not None and grades[row, place] > 0
-            keys[row, place] = (np.int64(code) << 32) | np.int64(2 * place + flag)
+            real = mask is None or mask[row, place]
+            keys[row, place] = _key(bits[row, place], flag, real, place)
+
+
+@numba.njit(cache=True, nogil=True)
+def pack_first_keys(
+    bits: NDArray[np.int32], grades: NDArray[Any] | None, mask: NDArray[np.bool_] | None, keys: NDArray[np.int64]
+) -> None:
+    """Fill in the smallest keys of each list, in order, without sorting the others.
+
+    Args:
+        bits: as for :func:`pack_keys`.
+        grades: likewise.
+        mask: likewise.
+        keys: ``(N, depth)``, written; depth is at most L and small, since a key is put in its place by moving others.
+    """
+    depth = keys.shape[1]
+    for row in range(bits.shape[0]):
+        for place in range(bits.shape[1]):
+            flag = grades is not None and grades[row, place] > 0
+            real = mask is None or mask[row, place]
+            key = _key(bits[row, place], flag, real, place)
+            rank = place
+            if place >= depth:
+                rank = depth - 1
+                if key > keys[row, rank]:
+                    continue
+            while rank > 0 and keys[row, rank - 1] > key:
+                keys[row, rank] = keys[row, rank - 1]
+                rank -= 1
+            keys[row, rank] = key
+
+
+@numba.njit(cache=True, nogil=True)
+def take_highest(grades: NDArray[Any], best: NDArray[Any]) -> None:
+    """Take the highest values of each list, falling, without sorting the others.
+
+    Args:
+        grades: ``(N, L)``, no NaN.
+        best: ``(N, k)``, written; k is at most L and small, likewise.
+    """
+    depth = best.shape[1]
+    for row in range(grades.shape[0]):
+        for place in range(grades.shape[1]):
+            grade = grades[row, place]
+            rank = place
+            if place >= depth:
+                rank = depth - 1
+                if grade <= best[row, rank]:
+                    continue
+            while rank > 0 and best[row, rank - 1] < grade:
+                best[row, rank] = best[row, rank - 1]
+                rank -= 1
+            best[row, rank] = grade
 
 
 @numba.njit(cache=True, nogil=True)
