@@ -93,11 +93,11 @@ class Steps(pl.Callback):
         self.seen[trainer.current_epoch, batch_idx] = trainer.global_step, rates
 
 
-def train(name, folder, steps, *, ckpt=None, last=None):
+def train(name, folder, steps, limit, *, ckpt=None, last=None):
     """Train, and return the weights; None when killed."""
     torch.manual_seed(0)
     module, data = (make() for make in RUNS[name])
-    trainer = quiet(max_epochs=EPOCHS, callbacks=[Save(folder, last), steps])
+    trainer = quiet(**limit, callbacks=[Save(folder, last), steps])
     try:
         trainer.fit(module, datamodule=data, ckpt_path=ckpt)
     except KilledError:
@@ -107,14 +107,23 @@ def train(name, folder, steps, *, ckpt=None, last=None):
 
 @pytest.mark.parametrize("name", RUNS)
 def test_kill_after_kill(name, tmp_path):
+    check_kill_after_kill(name, tmp_path, {"max_epochs": EPOCHS})
+
+
+@pytest.mark.parametrize("name", ["saros", "mf", "listwise", "perceptron", "chain", "curve"])
+def test_kill_after_kill_of_a_run_of_so_many_steps(name, tmp_path):
+    check_kill_after_kill(name, tmp_path, {"max_epochs": -1, "max_steps": EPOCH * EPOCHS})
+
+
+def check_kill_after_kill(name, tmp_path, limit):
     unbroken, found = Steps(), Steps()
-    whole = train(name, tmp_path, unbroken)
+    whole = train(name, tmp_path, unbroken, limit)
     assert list(unbroken.seen) == [(epoch, step) for epoch in range(EPOCHS) for step in range(EPOCH)]
     ckpt = None
     for last in (EPOCH - 2, EPOCH, EPOCH + 2, EPOCH + 3, 2 * EPOCH, 2 * EPOCH + 1, 3 * EPOCH):
-        assert train(name, tmp_path, found, ckpt=ckpt, last=last) is None
+        assert train(name, tmp_path, found, limit, ckpt=ckpt, last=last) is None
         ckpt = tmp_path / f"{last}.ckpt"
-    again = train(name, tmp_path, found, ckpt=ckpt)
+    again = train(name, tmp_path, found, limit, ckpt=ckpt)
     assert found.seen == unbroken.seen
     for key, weight in whole.items():
         assert torch.equal(weight, again[key]), key

@@ -212,6 +212,7 @@ class ChainModule(SavedModule):
         Raises:
             TorchRankError: the mean is over a share of a run that has no end.
         """
+        super().on_train_start()
         if self.average_from is None:
             return
         # Not earlier: asking for the number of steps makes the loader, which would then not be told where to resume.

@@ -147,11 +147,11 @@ class ListwiseModule(SavedModule):
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Keep the state of the random numbers until training goes on."""
-        super().on_load_checkpoint(checkpoint)
         self._random = checkpoint.get(RANDOM_KEY)
 
     def on_train_start(self) -> None:
         """Go on with the random numbers of a resumed run, so that dropout draws what it would have drawn."""
+        super().on_train_start()
         if self._random is not None and self.trainer.world_size == 1:
             set_random_state(self._random, self.device)
         self._random = None

@@ -322,7 +322,6 @@ class SAROSModule(SavedModule):
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Remember how many processes the run had."""
-        super().on_load_checkpoint(checkpoint)
         self.resumed_with = checkpoint.get("processes", 1)
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
