@@ -28,6 +28,6 @@ class SavedModule(pl.LightningModule):
         of its data.
         """
         loop = self.trainer.fit_loop
-        epochs = loop.epoch_progress.current
+        epochs: Any = loop.epoch_progress.current
         if loop.restarted_mid_epoch and epochs.processed == epochs.started:
             loop.reset_restart_stage()
