@@ -1,12 +1,13 @@
 """The argument parser of every command: no abbreviations, and errors of one line that name the nearest option."""
 
+import inspect
 import re
 import sys
 from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import Any, NoReturn
+from typing import Any, NoReturn, get_type_hints
 
 from jsonargparse import ArgumentParser
 
@@ -142,11 +143,24 @@ def summary(message: str) -> str:
     # Of an optimiser's option, jsonargparse names the class that takes the optimiser.
     if owner and "expects a function or a callable class" not in message:
         text = re.sub(r"^Option '([^']+)' is not accepted", rf"{owner[-1]} has no option '\1'", text)
+        option = re.search(r"has no option '([^'.]+)'", text)
+        made = _data_module(owner[-1]) if option and where == "data" else None
+        if option and made and option[1] in inspect.signature(made).parameters:
+            text = (
+                f"{owner[-1]} has no option {option.group(1)!r}; {made.__name__} has: --data {made.__name__} goes first"
+            )
     text = re.sub(r"^Subcommand '(\w+)' does not accept option", r"\1 has no option", text)
     given = re.search(r"^\s*Given value: (?![{\[]|Namespace|NestedArg)(.+)$", message, re.MULTILINE)
     if given and "got " not in text and "did you mean" not in text:
         text += f", got {given.group(1)}"
     return f"{where}: {text}" if where else text
+
+
+def _data_module(name: str) -> type | None:
+    """The DataModule that a function of torchrank.training makes, such as the synthetic data of a config."""
+    maker = getattr(import_module("torchrank.training"), name, None)
+    made = get_type_hints(maker).get("return") if inspect.isfunction(maker) else None
+    return made if inspect.isclass(made) else None
 
 
 def _plain(line: str) -> str:

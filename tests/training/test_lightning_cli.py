@@ -176,6 +176,7 @@ MISSPELT = [
     ("    loss:", "    los:", "ListwiseModule has no option 'los", "did you mean loss?"),
     ("lr:", "lrr:", "model.optimizer: Option 'lrr' is not accepted", "did you mean lr?"),
     ("num_queries", "num_query", "data: synthetic_queries has no option 'num_query'", "did you mean num_queries?"),
+    ("num_queries", "train", "synthetic_queries has no option 'train'", "has: --data QueryDataModule goes first"),
     ("models.LinearScorer", "models.LinearScorr", "model.scorer: ", "did you mean torchrank.models.LinearScorer?"),
     ("torchrank.models", "torchrank.model", "model.scorer: ", "did you mean torchrank.models?"),
     ("torch.optim.Adam", "torch.optim.Adm", "model.optimizer: ", "did you mean torch.optim.Adam?"),
