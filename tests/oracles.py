@@ -143,7 +143,7 @@ def lambda_weight(ranks, relevance, i, j, variant, mu, k):
     apart = abs(ranks[i] - ranks[j])
     scale = discount(apart, k) - discount(apart + 1, k)
     if variant == "ndcg2++":
-        scale += mu * abs(discount(ranks[i], k) - discount(ranks[j], k))
+        scale = mu * scale + abs(discount(ranks[i], k) - discount(ranks[j], k))
     return scale * (gain(relevance[i]) - gain(relevance[j]))
 
 

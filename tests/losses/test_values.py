@@ -74,7 +74,7 @@ def test_lambda_losses():
     want = (near * 3 * pairs["01"] + far * 2 * pairs["02"] + near * 1 * pairs["21"]) / ideal / math.log(2)
     torch.testing.assert_close(losses.lambda_loss(SCORES, LABELS), T([want]))
     delta = (d2 - d3) * 3 * pairs["01"] + (d1 - d3) * 2 * pairs["02"] + (d1 - d2) * 1 * pairs["21"]
-    want += 7.0 * delta / ideal / math.log(2)
+    want = 7.0 * want + delta / ideal / math.log(2)
     torch.testing.assert_close(losses.lambda_loss(SCORES, LABELS, variant="ndcg2++", mu=7.0), T([want]))
     want = 3 * d3 * (log1pexp(1 - 0) + log1pexp(3 - 0)) + 1 * d1 * (log1pexp(0 - 3) + log1pexp(1 - 3))
     want /= ideal * math.log(2)

@@ -41,7 +41,7 @@ def lambda_loss(
 
     - ``"ndcg1"``: ``g_i D_i`` over all j ≠ i;
     - ``"ndcg2"``: ``ρ_ij |g_i − g_j|`` over the ordered pairs, R_i > R_j;
-    - ``"ndcg2++"``: ``(ρ_ij + μ |D_i − D_j|) |g_i − g_j|`` over the ordered pairs.
+    - ``"ndcg2++"``: ``(μ ρ_ij + |D_i − D_j|) |g_i − g_j|`` over the ordered pairs; LambdaRank's weights with μ = 0.
 
     In O(L²) time and O(L) memory, block by block; it can be differentiated once.
 
@@ -90,7 +90,7 @@ def lambda_loss(
             else:
                 scale = _of_distance(-discount.diff(), rows, columns)
                 if variant == "ndcg2++":
-                    scale = scale + mu * (discount[columns] - discount[rows, None]).clamp(min=0)
+                    scale = mu * scale + (discount[columns] - discount[rows, None]).clamp(min=0)
                 weight = (own - other) * scale
                 up, down = weight.relu(), (-weight).relu_()
             if factors is not None:
@@ -235,5 +235,5 @@ class LambdaLoss(nn.Module):
         weight = float((near + near.flip(-1)).max())
         if self.variant == "ndcg2++":
             mu = _MU if self.mu is None else self.mu
-            weight += mu * max(float((1 - discount).sum()), float((discount - discount[-1]).sum()))
+            weight = mu * weight + max(float((1 - discount).sum()), float((discount - discount[-1]).sum()))
         return ScoreLipschitz(2 * steepness * gains * weight, math.sqrt(2) * steepness * gains * weight)
