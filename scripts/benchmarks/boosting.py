@@ -75,7 +75,9 @@ def methods(hessians):
         for hessian in hessians:
             yield f"LightGBM, {name}, {hessian}", lightgbm_trees, lightgbm_objective(loss, hessian=hessian)
     yield "XGBoost rank:ndcg", xgboost_trees, "rank:ndcg"
-    yield "XGBoost, SLAM-NDCG", xgboost_trees, xgboost_objective(OURS["SLAM-NDCG"])
+    for name, loss in OURS.items():
+        for hessian in hessians:
+            yield f"XGBoost, {name}, {hessian}", xgboost_trees, xgboost_objective(loss, hessian=hessian)
 
 
 def main():

@@ -12,6 +12,7 @@ from torchrank.commands.saros_report import find_dataset, markdown, published_va
 from torchrank.commands.saros_runs import Parts
 from torchrank.data import make_interactions
 from torchrank.errors import TorchRankError
+from torchrank.training import evaluate_published
 
 LOG, _ = make_interactions(num_users=60, num_items=80, num_interactions=2000, seed=1)
 
@@ -56,6 +57,17 @@ def test_results_report_and_figure(file, tmp_path, capsys):
     assert "saros_best" in capsys.readouterr().out
 
 
+def test_the_validation_part_takes_the_place_of_the_test_part(file, tmp_path):
+    words = ["--methods", "itemrate", "--methods", "saros", "--curve-seconds", "0"]
+    run(file, tmp_path, "--part", "validation", *words)
+    results = json.loads((tmp_path / "results.json").read_text())
+    parts = Parts.of(LOG)
+    assert (results["split"]["train"], results["split"]["test"]) == (len(parts.fit), len(parts.val))
+    rate = METHODS["itemrate"].make(parts.fit, 0)
+    assert results["methods"]["itemrate"]["published"] == pytest.approx(evaluate_published(rate, parts.val).mean)
+    assert "The test part has not been looked at." in (tmp_path / "results.md").read_text()
+
+
 def test_every_method_can_be_made_and_chosen():
     parts = Parts.of(LOG)
     assert {"saros", "saros_discard", "saros_truncate", "saros_time_best", "saros_best", "bpr", "bpr_best"} < set(
@@ -88,7 +100,7 @@ def test_the_report_prints_published_obtained_and_difference():
     row = {"about": "", "chosen": None, "train_seconds": 1.0, "test_loss": None, "test_loss_std": None}
     row |= {f"{protocol}{end}": values for protocol in ("published", "standard", "catalogue") for end in ("", "_std")}
     split = {"train": 1, "test": 1, "positive_train_percent": 50.0, "positive_test_percent": 50.0}
-    results = {"split": split, "dataset": "ML-1M", "seeds": 1, "comparisons": {}, "losses": {}}
+    results = {"split": split, "part": "test", "dataset": "ML-1M", "seeds": 1, "comparisons": {}, "losses": {}}
     methods = {"gru4rec": row, "saros": {**row, "test_loss": 0.5, "test_loss_std": 0.0}, "itemrate": row}
     text = markdown({**results, "methods": methods})
     assert "| *printed: GRU4Rec* | *0.777* | *0.75* | *0.721* | *0.833* |  |  |" in text
@@ -145,6 +157,8 @@ def test_what_is_done_is_written_before_the_next_method(file, tmp_path, monkeypa
         (["--seeds", "0"], "seeds=0"),
         (["--methods", "sarso"], "did you mean 'saros'"),
         (["--curve-seconds", "-1"], "curve"),
+        (["--part", "validatoin"], "did you mean 'validation'"),
+        (["--part", "validation", "--hypothesis"], "leave out"),
     ],
 )
 def test_bad_options(file, tmp_path, words, told):

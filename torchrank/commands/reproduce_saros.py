@@ -19,7 +19,7 @@ from torchrank.data.blocks import build_blocks
 from torchrank.data.files import whole_file
 from torchrank.data.published_sets import DATASETS, read_published
 from torchrank.data.reading import read_log
-from torchrank.errors import TorchRankError
+from torchrank.errors import TorchRankError, check_option
 
 #: seconds of training at which the loss is compared, and where the figure's curves are measured between them
 MARKS = (0.1, 0.3, 1.0, 3.0, 10.0)
@@ -44,6 +44,7 @@ def reproduce_saros(
     seeds: int = 1,
     methods: list[str] = [],  # noqa: B006 - read only; the command line reads the default off the signature
     curve_seconds: float = 10.0,
+    part: str = "test",
     hypothesis: bool = False,
 ) -> None:
     """Train SAROS and its rivals on the published split of a log and write how well they rank.
@@ -65,11 +66,16 @@ def reproduce_saros(
         seeds: trainings of each method, with seeds 0, 1, …; means and deviations are reported.
         methods: train these only; may be repeated; all whose packages are installed by default.
         curve_seconds: seconds that SAROS, BPR and batch BPR each train for the loss after equal time; 0 leaves it out.
+        part: measure on the "test" part, after training on all before it; or on the "validation" part, the last tenth
+            of each user's training part, after training on the rest of it: to compare changes without the test part.
         hypothesis: instead, test whether the order in time matters: every block rule and threshold, in time order and
             shuffled, into hypothesis.json and hypothesis.md.
     """
     if seeds < 1 or not 0 <= curve_seconds < float("inf"):
         raise TorchRankError(f"seeds={seeds} must be at least 1, curve_seconds={curve_seconds} at least 0")
+    check_option("part", part, ("test", "validation"))
+    if hypothesis and part != "test":
+        raise TorchRankError('the hypothesis is tested on the test part; leave out part="validation"')
     check_methods(methods)
     target = Path(out)
     if target.exists() and not target.is_dir():
@@ -88,9 +94,12 @@ def reproduce_saros(
         whole = read_published(dataset, root, users=sample_users)
         conventions = set_conventions(dataset, whole, sample_users)
     parts = Parts.of(whole)
+    if part == "validation":
+        parts = parts.before_test()
 
     def save(results: dict[str, Any]) -> None:
-        if dataset is not None:
+        results["part"] = part
+        if dataset is not None and part == "test":
             results["dataset"] = DATASETS[dataset].printed
         results["conventions"] = [*conventions, *CONVENTIONS, *([PRINTED] if results["dataset"] else [])]
         _write(target / "results.json", json.dumps(results, indent=2) + "\n")

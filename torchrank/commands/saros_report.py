@@ -74,7 +74,7 @@ def markdown(results: Mapping[str, Any]) -> str:
         + [f"{row['catalogue'][k]:.4f}" for k in ("ndcg@10", "recall@10")]
         for name, row in methods.items()
     ]
-    lines = ["# SAROS and its rivals", "", _about_all(results["split"], results["seeds"])]
+    lines = ["# SAROS and its rivals", "", _about_all(results["split"], results["seeds"], results["part"])]
     if results.get("conventions"):
         lines += ["", "## Conventions followed", "", *(f"- {each}" for each in results["conventions"])]
     lines += ["", "## By the published protocol", "", _PUBLISHED, ""]
@@ -129,12 +129,17 @@ def _interval(cell: Mapping[str, float]) -> str:
     return f"{cell['difference']:+.4f} [{cell['low']:+.4f}, {cell['high']:+.4f}]"
 
 
-def _about_all(split: Mapping[str, Any], seeds: int) -> str:
+def _about_all(split: Mapping[str, Any], seeds: int, part: str) -> str:
+    chosen = (
+        "Settings and epochs were chosen on the last tenth of each user's training part, then refitted on all of it."
+        if part == "test"
+        else "Measured on the last tenth of each user's training part, by which settings and epochs were chosen too;"
+        " trained on the rest of it. The test part has not been looked at."
+    )
     return (
         f"{split['train']:,} interactions to train on ({split['positive_train_percent']:.2f} % preferred),"
-        f" {split['test']:,} to test on ({split['positive_test_percent']:.2f} %)."
-        f" {seeds} seed{'s' * (seeds > 1)}; means, ± the deviation between seeds. Settings and epochs were chosen on"
-        " the last tenth of each user's training part, then refitted on all of it. Seconds of training without"
+        f" {split['test']:,} to measure on ({split['positive_test_percent']:.2f} %)."
+        f" {seeds} seed{'s' * (seeds > 1)}; means, ± the deviation between seeds. {chosen} Seconds of training without"
         " compilation and evaluation, one thread."
     )
 

@@ -39,6 +39,10 @@ class Parts:
         fit, val = train.split_per_user(train=0.9)
         return cls(fit, val, train, test, ShownLists.from_log(test))
 
+    def before_test(self) -> "Parts":
+        """Return parts whose test part is the one to choose by, so that comparing changes does not use up the test."""
+        return Parts(self.fit, self.val, self.fit, self.val, ShownLists.from_log(self.val))
+
 
 @dataclass(frozen=True, eq=False)
 class Run:
