@@ -85,7 +85,7 @@ MISTAKES = {
     "train": (lambda: evaluate_catalogue(MODEL, None, LOG), "train is a NoneType"),
     "test": (lambda: evaluate_shown(MODEL, None), "test is a NoneType"),
     "lanes": (lambda: SAROSModule(lanes="3"), "lanes='3' is a str"),
-    "eta": (lambda: SAROSModule(eta="a"), "eta='a'; give a finite number"),
+    "eta": (lambda: SAROSModule(eta="a"), "eta='a' must be a finite number"),
     "batch of BPR": (lambda: BPRModule(batch_size=1.5), "batch_size=1.5 is a float"),
     "validation": (lambda: InteractionDataModule(LOG, validation="a"), "validation='a' must be a finite number"),
     "keep": (lambda: LOG.where([True] * 200), "keep is a list"),

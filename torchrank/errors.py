@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from difflib import get_close_matches
+from numbers import Real
 
 _OF_COMMAND: ContextVar[Collection[str]] = ContextVar("options of the command that runs", default=())
 
@@ -100,14 +101,14 @@ def check_number(name: str, value: float, *, least: float | None = None, above: 
         above: a value below all those allowed.
 
     Raises:
-        TorchRankError: ``value`` is no int or float, not finite, or out of bounds.
+        TorchRankError: ``value`` is no number, not finite, or out of bounds.
 
     Example:
         >>> check_number("margin", -1, least=0)
         Traceback (most recent call last):
         torchrank.errors.TorchRankError: margin=-1 must be a finite number of at least 0
     """
-    number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    number = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
     if number and (least is None or value >= least) and (above is None or value > above):
         return
     bound = "" if least is None else f" of at least {least:g}"

@@ -17,7 +17,7 @@ from torchrank.data import make_interactions, read_log
 from torchrank.losses import SLAMLoss
 from torchrank.ops import ragged_to_padded
 from torchrank.training import SAROSModule, evaluate_shown, fit_interactions
-from torchrank.training.preference import make_scorer
+from torchrank.training.log_scorer import make_scorer
 
 MODEL = {"dim": 16, "init": "normal", "item_bias": True}
 

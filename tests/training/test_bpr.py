@@ -17,7 +17,7 @@ from torchrank.errors import DataError, TorchRankError
 from torchrank.losses import BPRLoss
 from torchrank.models import Factorization
 from torchrank.training import BPRModule, InteractionDataModule, MFModule
-from torchrank.training.preference import make_scorer
+from torchrank.training.log_scorer import make_scorer
 
 LOG, _ = make_interactions(num_users=40, num_items=60, num_interactions=900, seed=3)
 TRAIN, _ = LOG.split_per_user(train=0.8)

@@ -12,7 +12,7 @@ from tests.training.trainers import quiet
 from torchrank.data import Catalogue, PreparedLog, build_blocks, make_interactions, prepare_log
 from torchrank.errors import DataError
 from torchrank.training import BPRModule, InteractionDataModule, SAROSModule, fit_interactions
-from torchrank.training.preference import make_scorer
+from torchrank.training.log_scorer import make_scorer
 
 MODEL = {"dim": 4, "init": "normal", "item_bias": True, "seed": 2}
 STEPS = {"eta": 0.05, "mu": 0.02}

@@ -19,7 +19,7 @@ from torchrank.ops.shares import user_shares
 from torchrank.ops.wave_steps import take_wave, wave_loss
 from torchrank.ops.waves import build_waves
 from torchrank.training import BPRModule, InteractionDataModule, MFModule, load
-from torchrank.training.preference import make_scorer
+from torchrank.training.log_scorer import make_scorer
 from torchrank.training.processes import Processes
 from torchrank.training.saros_plan import BlockOptions, plan_epoch
 from torchrank.training.sequential_steps import saros_step

@@ -19,7 +19,7 @@ from torchrank.errors import DataError, TorchRankError
 from torchrank.losses import BPRLoss
 from torchrank.models import Factorization, FeedbackFactorization
 from torchrank.training import InteractionDataModule, SAROSModule, recommend
-from torchrank.training.preference import make_scorer
+from torchrank.training.log_scorer import make_scorer
 
 LOG, TRUTH = make_interactions(num_users=40, num_items=60, num_interactions=900, seed=3)
 MODEL = {"dim": 4, "init": "normal", "item_bias": True, "seed": 2}

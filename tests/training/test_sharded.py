@@ -10,7 +10,7 @@ import torch
 from tests.training import sharded_run as run
 from torchrank.errors import TorchRankError
 from torchrank.training import SAROSModule, load
-from torchrank.training.preference import make_scorer
+from torchrank.training.log_scorer import make_scorer
 from torchrank.training.sharding import shard_tables
 
 

@@ -14,7 +14,7 @@ from torchrank.data import InteractionLog, make_interactions
 from torchrank.errors import DataError, TorchRankError
 from torchrank.models import Factorization
 from torchrank.training import InteractionDataModule, SoftmaxModule, evaluate_catalogue, fit_interactions
-from torchrank.training.preference import make_scorer
+from torchrank.training.log_scorer import make_scorer
 
 LOG, _ = make_interactions(num_users=60, num_items=80, num_interactions=1800, seed=3)
 TRAIN, _ = LOG.split_per_user(train=0.8)

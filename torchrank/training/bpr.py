@@ -10,34 +10,22 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
-from torchrank.data.log import InteractionLog
 from torchrank.data.pairs import PairLists
-from torchrank.errors import DataError, TorchRankError, check_count, check_option
+from torchrank.errors import DataError, TorchRankError, check_count, check_number, check_option
 from torchrank.losses import BPRLoss
 from torchrank.models import Factorization
 from torchrank.ops.sequential.bpr import REJECT, SHOWN, UNSEEN, draw_visits
 from torchrank.ops.sequential.compiled import random_state
 from torchrank.training.interaction_data import EpochPart
-from torchrank.training.lists import ShownLists
-from torchrank.training.preference import (
-    check_numbers,
-    check_threads,
-    log_measures,
-    make_optimizer,
-    move_schedule,
-    prepare,
-    score,
-    store,
-)
-from torchrank.training.processes import Processes, add_moves, keep_apart, user_tables
-from torchrank.training.saved_module import SavedModule
-from torchrank.training.sequential_steps import bpr_step, full_step
+from torchrank.training.preference import PreferenceModule
+from torchrank.training.processes import add_moves, keep_apart
+from torchrank.training.sequential_steps import bpr_step, check_sharing, full_step
 from torchrank.training.sharding import shard_tables
 
 _DRAWS = {"shown": SHOWN, "rejection": REJECT, "unobserved": UNSEEN}
 
 
-class BPRModule(SavedModule):
+class BPRModule(PreferenceModule):
     """Learn preferences from random pairs: a gradient step a pair on log(1 + exp(s_j − s_i)), item i preferred over j.
 
     Needs ``trainer.fit(module, datamodule=InteractionDataModule(…))``. An epoch draws as many pairs as there are
@@ -80,6 +68,7 @@ class BPRModule(SavedModule):
     Source: Rendle et al. (arXiv 1205.2618); the comparison of arXiv 1902.08495, section 5.
 
     Example:
+        >>> import pytorch_lightning as pl
         >>> from torchrank.data import make_interactions
         >>> from torchrank.training import InteractionDataModule
         >>> log, _ = make_interactions(num_users=30, num_items=20, num_interactions=300)
@@ -113,48 +102,37 @@ class BPRModule(SavedModule):
         combine: Literal["mean", "sum"] = "mean",
         seed: int = 0,
     ) -> None:
-        super().__init__()
-        check_option("combine", combine, ["mean", "sum"])
+        made: dict[str, Any] = {"dim": dim, "init": init, "item_bias": item_bias, "feedback": feedback, "seed": seed}
+        super().__init__(scorer, eta=eta, mu=mu, lr_scheduler=lr_scheduler, optimizer=optimizer, **made)
         check_option("pairs", pairs, [*_DRAWS, "all"])
         check_option("users", users, ["random", "each"])
         check_option("engine", engine, ["sequential", "batched"])
-        if feedback is not None:
-            check_option("feedback", feedback, ["all", "preferred"])
-        check_numbers(eta=eta, mu=mu, offset_mu=offset_mu)
-        check_threads(threads, alone=engine == "batched" or pairs == "all")
+        check_number("offset_mu", offset_mu, least=0)
+        check_sharing(threads, combine, alone=engine == "batched" or pairs == "all")
         check_count("batch_size", batch_size)
         if engine == "sequential" and not (loss is None and optimizer is None):
             raise TorchRankError('loss and optimizer go with engine="batched"; "sequential" has its own')
         if engine == "batched" and (pairs == "all" or offset_mu > 0):
             raise TorchRankError('pairs="all" and offset_mu go with engine="sequential"')
-        self.scorer = scorer
-        self.dim, self.init, self.item_bias, self.feedback = dim, init, item_bias, feedback
         self.pairs, self.users, self.engine = pairs, users, engine
-        self.eta, self.mu, self.offset_mu, self.lr_scheduler = eta, mu, offset_mu, lr_scheduler
-        self.loss, self.optimizer, self.batch_size, self.seed = loss, optimizer, batch_size, seed
+        self.offset_mu, self.loss, self.batch_size = offset_mu, loss, batch_size
         self.threads, self.combine = threads, combine
-        self.automatic_optimization = False
         # the draws of an epoch follow each other, so that a checkpoint inside it knows the next
         self.register_buffer("draw_state", torch.zeros(1, dtype=torch.int64))
-        self._train_log: InteractionLog | None = None
-        self._lists: PairLists | None = None
         self._visits: tuple[int, NDArray[np.int32], NDArray[np.int64]] | None = None
-        self._processes, self._own = Processes(0, 1), None
 
     draw_state: Tensor
-    _own: NDArray[np.bool_] | None
+    _lists: PairLists
 
     def setup(self, stage: str) -> None:
         """Make the scorer from the training log, and refuse what cannot be trained."""
         if stage != "fit":
             return
-        log = self._train_log = prepare(self, compiled=self.engine == "sequential")
+        log = self.prepare(compiled=self.engine == "sequential")
         if self.pairs == "all" and not isinstance(self.scorer, Factorization):
             raise TorchRankError('pairs="all" is compiled for Factorization; draw pairs for other scorers')
-        processes = self._processes = Processes.of(self.trainer)
-        if processes.size > 1 and self.pairs == "all":
+        if self.pairs == "all" and self._processes.size > 1:
             raise TorchRankError('pairs="all" steps on the gradient of all users at once, in 1 process; use devices=1')
-        self._own = None if processes.size == 1 else processes.own(log.num_users)
         keep_apart(self)
         self._lists, self._visits = PairLists.from_log(log), None
         self._eligible, self.skipped_users = eligible_users(self._lists, unobserved=self.pairs == "unobserved")
@@ -163,20 +141,13 @@ class BPRModule(SavedModule):
         """Deal the rows of the tables to the processes of a ``ModelParallelStrategy``."""
         shard_tables(self)
 
-    def forward(self, users: Tensor, items: Tensor) -> Tensor:
-        """Score users and items by internal index: ``(...)`` each to ``(...)``."""
-        return score(self.scorer, users, items)
-
     def training_step(self, batch: EpochPart, batch_idx: int) -> None:
         """Take the steps of one part of the epoch."""
         optimizer: Any = self.optimizers()
-        lists, scorer = self._lists, self.scorer
-        assert lists is not None  # noqa: S101 - for the type checker: made in setup
-        assert scorer is not None  # noqa: S101 - likewise
         loss: float | Tensor
         several = self._processes.size > 1
         if self.pairs == "all":
-            loss = full_step(scorer, lists, optimizer, mu=self.mu)
+            loss = full_step(self.require_scorer(), self._lists, optimizer, mu=self.mu)
         else:
             users, pairs = self._part(*batch)
             state = self._state(batch.number)
@@ -188,8 +159,7 @@ class BPRModule(SavedModule):
             loss = self._processes.sum(found) / max(drawn, 1)
             self.log("rejected", rejected / max(drawn, 1), batch_size=1, sync_dist=several)
             self.log("skipped_users", float(self.skipped_users), batch_size=1, sync_dist=several)
-        self.log("train_loss", loss, on_step=True, on_epoch=True, batch_size=1, prog_bar=True, sync_dist=several)
-        move_schedule(self)
+        self.end_part(loss)
 
     def _state(self, number: int) -> NDArray[np.uint64]:
         """Return the state of the draws; of several processes each draws anew in every part, so that any may go on."""
@@ -203,9 +173,7 @@ class BPRModule(SavedModule):
     def _run_visits(
         self, users: NDArray[np.int32], pairs: NDArray[np.int64], state: NDArray[np.uint64], optimizer: Any
     ) -> tuple[Tensor, int, int]:
-        lists, scorer = self._lists, self.scorer
-        assert lists is not None  # noqa: S101 - for the type checker: made in setup
-        assert scorer is not None  # noqa: S101 - likewise
+        lists, scorer = self._lists, self.require_scorer()
         how = optimizer, _DRAWS[self.pairs], self.mu, self.offset_mu, state, self.threads
         with add_moves(self._processes, scorer, average=self.combine == "mean"):
             loss, drawn, rejected = bpr_step(scorer, lists, users, pairs, *how)
@@ -227,7 +195,6 @@ class BPRModule(SavedModule):
 
     def _lay_out(self, random: np.random.Generator) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
         lists = self._lists
-        assert lists is not None  # noqa: S101 - for the type checker: made in setup
         unobserved = self.pairs == "unobserved"
         sizes = (lists.middles if unobserved else lists.starts[1:]) - lists.starts[:-1]
         if self.users == "each":
@@ -240,9 +207,7 @@ class BPRModule(SavedModule):
     def _run_batches(
         self, users: NDArray[np.int32], pairs: NDArray[np.int64], state: NDArray[np.uint64], optimizer: Any
     ) -> tuple[Tensor, int, int]:
-        lists, scorer, loss = self._lists, self.scorer, self.loss or BPRLoss(reduction="sum")
-        assert lists is not None  # noqa: S101 - for the type checker: made in setup
-        assert scorer is not None  # noqa: S101 - likewise
+        lists, scorer, loss = self._lists, self.require_scorer(), self.loss or BPRLoss(reduction="sum")
         places = lists.starts, lists.middles, lists.items, lists.seen_starts, lists.seen
         *drawn, rejected = draw_visits(users, pairs, *places, lists.num_items, _DRAWS[self.pairs], state)
         owners, liked, other = (torch.from_numpy(x).to(self.device) for x in drawn)
@@ -261,27 +226,6 @@ class BPRModule(SavedModule):
             optimizer.step()
             total += value.detach()
         return total, len(owners), rejected
-
-    def validation_step(self, batch: ShownLists, batch_idx: int) -> None:
-        """Log the measures of the validation part."""
-        log_measures(self, batch, "val_")
-
-    def test_step(self, batch: ShownLists, batch_idx: int) -> None:
-        """Log the measures of the test part."""
-        log_measures(self, batch, "test_")
-
-    def configure_optimizers(self) -> Any:
-        """Make the optimiser; for the compiled loops it holds η and its schedule."""
-        return make_optimizer(self, self.parameters())
-
-    def on_train_end(self) -> None:
-        """Give every process the vectors of all users."""
-        if self._processes.size > 1:
-            self._processes.merge_users(user_tables(self))
-
-    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Store what rebuilds the module, and the users and items it knows."""
-        store(self, self._train_log, checkpoint)
 
 
 def eligible_users(lists: PairLists, *, unobserved: bool) -> tuple[NDArray[np.int32], int]:

@@ -10,31 +10,21 @@ from torch import Tensor, nn
 from torch.optim import Adagrad, Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
-from torchrank.data.catalogue import Catalogue
+from torchrank.data.catalogue import item_counts
 from torchrank.data.log import InteractionLog
-from torchrank.errors import TorchRankError, check_number, check_option
+from torchrank.data.prepared import PreparedLog
+from torchrank.errors import TorchRankError, check_count, check_number, check_option
 from torchrank.losses import TOP1Loss
 from torchrank.models import GRU4Rec
 from torchrank.training.interaction_data import EpochPart
-from torchrank.training.lists import ShownLists
-from torchrank.training.preference import (
-    check_numbers,
-    check_one_process,
-    check_sizes,
-    log_measures,
-    move_schedule,
-    score,
-    store,
-    training_log,
-)
-from torchrank.training.saved_module import SavedModule
+from torchrank.training.preference import PreferenceModule
 from torchrank.training.sessions import Sessions, SessionStep
 
 #: what the draws of a step are for
 _SAMPLES, _DROPOUT, _ORDER = 0, 1, 2
 
 
-class GRU4RecModule(SavedModule):
+class GRU4RecModule(PreferenceModule):
     """Teach a GRU to score each user's next preferred item above sampled others.
 
     Session-parallel: users, in a new random order each epoch, move through ``lanes`` side by side, one preferred item a
@@ -104,49 +94,43 @@ class GRU4RecModule(SavedModule):
         optimizer: Callable[[Iterable[Any]], Optimizer] | None = None,
         seed: int = 0,
     ) -> None:
-        super().__init__()
+        if scorer is not None:
+            dim, layers = getattr(scorer, "dim", dim), getattr(scorer, "layers", layers)
+        made: dict[str, Any] = {"dim": dim, "item_bias": item_bias, "seed": seed}
+        super().__init__(scorer, eta=eta, lr_scheduler=lr_scheduler, optimizer=optimizer, **made)
         check_option("negatives", negatives, ["lanes", "shown"])
         for name, value in (("dim", dim), ("layers", layers), ("lanes", lanes), ("unroll", unroll)):
-            if value < 1:
-                raise TorchRankError(f"{name}={value!r}; give at least 1")
-        check_numbers(samples=samples, eta=eta, dropout=dropout)
+            check_count(name, value)
+        check_count("samples", samples, least=0)
+        check_number("dropout", dropout, least=0)
         check_number("exponent", exponent)
         if negatives == "shown" and samples < 1:
             raise TorchRankError('negatives="shown" draws samples of each user; set samples=1 or more')
         if negatives == "lanes" and lanes == 1 and samples == 0:
             raise TorchRankError("one lane has no other items to sample; set lanes=2 or more, or samples=1 or more")
-        if scorer is not None:
-            dim, layers = getattr(scorer, "dim", dim), getattr(scorer, "layers", layers)
-        self.scorer = scorer
-        self.dim, self.layers, self.dropout, self.item_bias = dim, layers, dropout, item_bias
+        self.layers, self.dropout, self.lanes, self.unroll = layers, dropout, lanes, unroll
         self.loss, self.negatives, self.samples, self.exponent = loss, negatives, samples, exponent
-        self.lanes, self.unroll = lanes, unroll
-        self.eta, self.lr_scheduler, self.optimizer, self.seed = eta, lr_scheduler, optimizer, seed
-        self.automatic_optimization = False
         # the states that the lanes are in, so that a checkpoint inside an epoch goes on from them
         self.register_buffer("lane_states", torch.zeros(layers, lanes, dim))
-        self._train_log: InteractionLog | None = None
-        self._sessions: Sessions | None = None
         self._table: tuple[int, NDArray[np.int64]] | None = None
 
     lane_states: Tensor
+    _sessions: Sessions
 
     def setup(self, stage: str) -> None:
         """Make the scorer from the training log, and refuse what cannot be trained."""
         if stage != "fit":
             return
-        check_one_process(self.trainer)
-        log = self._train_log = training_log(self.trainer)
-        self._sessions, self._table = Sessions.from_log(log), None
-        if self.scorer is None:
-            self.scorer = self._make_scorer(log)
+        log = self.prepare(one_process=True)
         if not isinstance(self.scorer, GRU4Rec):
             raise TorchRankError(f"GRU4RecModule trains a GRU4Rec, not a {type(self.scorer).__name__}")
-        check_sizes(self.scorer, log)
+        self._sessions, self._table = Sessions.from_log(log), None
         counts = np.bincount(self._sessions.items, minlength=log.num_items).astype(np.float64)
         self._shares = np.cumsum(np.where(counts > 0, np.maximum(counts, 1) ** self.exponent, 0))
 
-    def _make_scorer(self, log: InteractionLog) -> GRU4Rec:
+    def make_scorer(self, log: InteractionLog | PreparedLog) -> GRU4Rec:
+        """Make a network for the users and items of a log, which knows everybody's preferred items."""
+        assert isinstance(log, InteractionLog)  # noqa: S101 - for the type checker: another is refused in setup
         sizes = {"num_users": log.num_users, "num_items": log.num_items, "dim": self.dim, "layers": self.layers}
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
@@ -158,30 +142,22 @@ class GRU4RecModule(SavedModule):
                 **sizes,
             )
         if self.item_bias:
-            counts = Catalogue.from_log(log)
-            scorer.start_item_bias(torch.from_numpy(counts.positives), torch.from_numpy(counts.shown))
+            scorer.start_item_bias(*(torch.from_numpy(counts) for counts in item_counts(log)))
         return scorer
-
-    def forward(self, users: Tensor, items: Tensor) -> Tensor:
-        """Score users and items by internal index: ``(...)`` each to ``(...)``."""
-        return score(self.scorer, users, items)
 
     def training_step(self, batch: EpochPart, batch_idx: int) -> None:
         """Take the steps of one part of the epoch."""
         optimizer: Any = self.optimizers()
         sessions = self._sessions
-        assert sessions is not None  # noqa: S101 - for the type checker: made in setup
         if self._table is None or self._table[0] != self.current_epoch:
             self._table = self.current_epoch, sessions.lay_out(self._random(_ORDER), lanes=self.lanes)
         if batch.number == 0:
             self.lane_states.zero_()
         table = self._table[1]
-        steps = -(-len(table) // self.unroll)
-        first, last = (steps * n // batch.parts for n in (batch.number, batch.number + 1))
         total, count = torch.zeros((), device=self.device), 0
         devices = [self.device] if self.device.type == "cuda" else []
         with torch.random.fork_rng(devices):
-            for number in range(first, last):
+            for number in batch.share(-(-len(table) // self.unroll)):
                 step = sessions.step(table[number * self.unroll : (number + 1) * self.unroll])
                 torch.manual_seed(int(self._random(_DROPOUT, number).integers(2**62)))
                 loss = self._loss_of(step, self._random(_SAMPLES, number))
@@ -190,8 +166,7 @@ class GRU4RecModule(SavedModule):
                 optimizer.step()
                 total += loss.detach() * len(step.rows)
                 count += len(step.rows)
-        self.log("train_loss", total / max(count, 1), on_step=True, on_epoch=True, batch_size=1, prog_bar=True)
-        move_schedule(self)
+        self.end_part(total / max(count, 1))
 
     def _random(self, purpose: int, number: int = 0) -> np.random.Generator:
         """Draws of one step of an epoch: a resumed run draws what it would have drawn."""
@@ -210,7 +185,6 @@ class GRU4RecModule(SavedModule):
         self.lane_states[:, lanes[last]] = after[:, last].detach()
         states = vectors[mask]  # (N, d), lane by lane as targets are
         if self.negatives == "shown":
-            assert self._sessions is not None  # noqa: S101 - for the type checker: made in setup
             drawn = self._sessions.draw_others(step.rows.numpy(), self.samples, random)
             others, some = (x.to(self.device) for x in drawn)
             sampled: Tensor = loss(
@@ -234,23 +208,6 @@ class GRU4RecModule(SavedModule):
         result: Tensor = loss(wanted, scores, different)
         return result
 
-    def validation_step(self, batch: ShownLists, batch_idx: int) -> None:
-        """Log the measures of the validation part."""
-        log_measures(self, batch, "val_")
-
-    def test_step(self, batch: ShownLists, batch_idx: int) -> None:
-        """Log the measures of the test part."""
-        log_measures(self, batch, "test_")
-
-    def configure_optimizers(self) -> Any:
-        """Make the optimiser and its schedule."""
-        optimizer = (
-            Adagrad(self.parameters(), lr=self.eta) if self.optimizer is None else self.optimizer(self.parameters())
-        )
-        if self.lr_scheduler is None:
-            return optimizer
-        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": self.lr_scheduler(optimizer)}}
-
-    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Store what rebuilds the module, and the users and items it knows."""
-        store(self, self._train_log, checkpoint)
+    def default_optimizer(self, parameters: Iterable[nn.Parameter]) -> Optimizer:
+        """Make Adagrad."""
+        return Adagrad(parameters, lr=self.eta)

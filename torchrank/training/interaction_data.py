@@ -26,6 +26,15 @@ class EpochPart(NamedTuple):
     number: int
     parts: int
 
+    def share(self, length: int) -> range:
+        """Return which of ``length`` things in a row are this part's.
+
+        Example:
+            >>> [list(EpochPart(number, 2).share(3)) for number in (0, 1)]
+            [[0], [1, 2]]
+        """
+        return range(length * self.number // self.parts, length * (self.number + 1) // self.parts)
+
 
 class EpochParts:
     """The steps of an epoch; its state lets Lightning resume inside one with exactly the next step."""

@@ -13,7 +13,6 @@ from torchrank.errors import DataError, TorchRankError, check_count, check_numbe
 from torchrank.losses import BPRLoss
 from torchrank.models import Factorization, FeedbackFactorization, fold_in_vectors
 from torchrank.ops.wave_steps import take_wave, wave_loss
-from torchrank.training.preference import check_numbers
 from torchrank.training.saros_plan import EpochPlan
 from torchrank.training.sequential_steps import saros_step
 
@@ -52,7 +51,8 @@ def partial_fit(scorer: nn.Module, blocks: Blocks, *, eta: float = 0.01, mu: flo
         >>> all(loss > 0 for loss in losses)
         True
     """
-    check_numbers(eta=eta, mu=mu)
+    check_number("eta", eta, least=0)
+    check_number("mu", mu, least=0)
     check_count("lanes", lanes)
     check_type("blocks", blocks, Blocks, "Blocks, as build_blocks(log) makes them")
     _make_room(scorer, blocks)

@@ -1,284 +1,220 @@
 """What the modules that learn preferences share: the scorer made from the log, what they measure, what they save."""
 
+from collections.abc import Callable, Iterable
 from typing import Any, Literal, overload
 
 import numpy as np
-import pytorch_lightning as pl
-import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from torch.optim import SGD
+from torch.optim import SGD, Optimizer
+from torch.optim.lr_scheduler import LRScheduler
 
-from torchrank.data.catalogue import Catalogue, item_counts
+from torchrank.data.catalogue import Catalogue
 from torchrank.data.log import InteractionLog
 from torchrank.data.prepared import PreparedLog
-from torchrank.errors import DataError, TorchRankError
-from torchrank.models import Factorization, FeedbackFactorization
-from torchrank.training.checkpoint import SPEC_KEY
+from torchrank.errors import DataError, TorchRankError, check_number, check_option
 from torchrank.training.evaluation import NO_PAIR, NOT_PUBLISHED, evaluate_shown, measure_published, pair_losses
 from torchrank.training.lists import ShownLists
+from torchrank.training.log_scorer import check_sizes, compiled_scorer, make_scorer
 from torchrank.training.processes import Processes, user_tables
-from torchrank.training.spec import describe
+from torchrank.training.saved_module import SavedModule
 
 
-def make_scorer(
-    log: InteractionLog | PreparedLog, *, dim: int, init: str, item_bias: bool, feedback: str | None, seed: int
-) -> Factorization | FeedbackFactorization:
-    """Make a scorer for the users and items of a training log.
+class PreferenceModule(SavedModule):
+    """Learn preferences from a log of shown items: all that the methods have in common but their steps.
+
+    A method derives from it, gives ``super().__init__`` the options that are shared, calls :meth:`prepare` in ``setup``
+    and :meth:`end_part` at the end of a ``training_step``, each of which is one part of an epoch.
 
     Args:
-        log: what it will be trained on.
-        dim: length of the vectors.
-        init: ``"uniform"`` or ``"normal"``.
-        item_bias: give items offsets, started at the smoothed log-odds of their positive feedback.
-        feedback: describe users by ``"all"`` their feedback, or by what they ``"preferred"``, rather than by vectors of
-            their own.
-        seed: of the start.
+        scorer: scores users and items; made from the training log where there is none.
+        dim: of a scorer made from the log, length of the vectors.
+        init: of a scorer made from the log, how vectors start.
+        item_bias: of a scorer made from the log, give items offsets.
+        feedback: of a scorer made from the log, the feedback that describes users in place of vectors of their own.
+        eta: step size η.
+        mu: μ of the L2 term.
+        lr_scheduler: makes the schedule of η from an optimiser; it moves once an epoch.
+        optimizer: makes the optimiser from the parameters, in place of :meth:`default_optimizer`.
+        seed: of a scorer made from the log, and of what the method draws.
 
-    Returns:
-        the scorer, on the CPU.
+    Raises:
+        TorchRankError: an option that does not exist or cannot be.
     """
-    sizes = {"num_users": log.num_users, "num_items": log.num_items, "dim": dim, "init": init, "item_bias": item_bias}
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+
+    scorer: nn.Module | None
+    _train_log: InteractionLog | PreparedLog | None
+    _own: NDArray[np.bool_] | None
+
+    def __init__(
+        self,
+        scorer: nn.Module | None,
+        *,
+        dim: int,
+        init: str = "normal",
+        item_bias: bool = False,
+        feedback: str | None = None,
+        eta: float,
+        mu: float = 0.0,
+        lr_scheduler: Callable[[Optimizer], LRScheduler] | None,
+        optimizer: Callable[[Iterable[Any]], Optimizer] | None = None,
+        seed: int,
+    ) -> None:
+        super().__init__()
         if feedback is not None:
-            log = log.to_log() if isinstance(log, PreparedLog) else log  # such a scorer holds everybody's feedback
-            return FeedbackFactorization.from_log_arrays(log.users, log.items, log.preferred, kinds=feedback, **sizes)
-        scorer = Factorization(**sizes)
-    if item_bias:
-        scorer.start_item_bias(*(torch.from_numpy(counts) for counts in item_counts(log)))
-    return scorer
+            check_option("feedback", feedback, ["all", "preferred"])
+        check_number("eta", eta, least=0)
+        check_number("mu", mu, least=0)
+        self.scorer = scorer
+        self.dim, self.init, self.item_bias, self.feedback = dim, init, item_bias, feedback
+        self.eta, self.mu, self.lr_scheduler, self.optimizer, self.seed = eta, mu, lr_scheduler, optimizer, seed
+        self.automatic_optimization = False
+        self._train_log = None
+        self._processes, self._own = Processes(0, 1), None
 
+    @overload
+    def prepare(self, *, compiled: bool = ..., one_process: bool = ...) -> InteractionLog: ...
 
-@overload
-def prepare(module: Any, *, compiled: bool) -> InteractionLog: ...
+    @overload
+    def prepare(self, *, compiled: bool = ..., from_disk: Literal[True]) -> InteractionLog | PreparedLog: ...
 
+    def prepare(
+        self, *, compiled: bool = False, from_disk: bool = False, one_process: bool = False
+    ) -> InteractionLog | PreparedLog:
+        """Make the scorer where there is none, deal out the users to the processes, and refuse what cannot be trained.
 
-@overload
-def prepare(module: Any, *, compiled: bool, from_disk: Literal[True]) -> InteractionLog | PreparedLog: ...
+        Args:
+            compiled: whether the compiled loops will step through the scorer's tables.
+            from_disk: whether the module reads a prepared log partition by partition.
+            one_process: whether the module learns in one process alone.
 
+        Returns:
+            what is trained on.
 
-def prepare(module: Any, *, compiled: bool, from_disk: bool = False) -> InteractionLog | PreparedLog:
-    """Give a module its scorer, made from the log where it has none, and refuse what cannot be trained.
+        Raises:
+            DataError: there is no log, it is on disk, or the scorer was made for another.
+            TorchRankError: a scorer that the engine or μ does not go with, or several processes.
+        """
+        if one_process and self.trainer.world_size > 1:
+            raise TorchRankError(
+                f"preferences are learned in 1 process, not in {self.trainer.world_size}; use Trainer(devices=1)"
+            )
+        log = getattr(getattr(self.trainer, "datamodule", None), "train_log", None)
+        if not isinstance(log, InteractionLog | PreparedLog):
+            raise DataError("training needs a log: trainer.fit(module, datamodule=InteractionDataModule(…))")
+        if isinstance(log, PreparedLog) and not from_disk:
+            raise DataError(
+                "only SAROSModule reads a prepared log partition by partition; for this module read it into memory:"
+                " InteractionDataModule(PreparedLog(…).to_log())"
+            )
+        if self.scorer is None:
+            self.scorer = self.make_scorer(log)
+        check_sizes(self.scorer, log)
+        if compiled:
+            compiled_scorer(self.scorer)
+        elif self.mu > 0 and not hasattr(self.scorer, "squared_norms"):
+            raise TorchRankError(
+                f"mu={self.mu!r} needs {type(self.scorer).__name__}.squared_norms(users, items), the squared norms of"
+                " what users and items are described by; define it, or set mu=0"
+            )
+        self._train_log, self._processes = log, Processes.of(self.trainer)
+        self._own = None if self._processes.size == 1 else self._processes.own(log.num_users)
+        return log
 
-    Args:
-        module: with ``trainer``, ``scorer``, ``mu`` and the options of :func:`make_scorer`.
-        compiled: whether the compiled loops will step through the scorer's tables.
-        from_disk: whether the module reads a prepared log partition by partition.
+    def make_scorer(self, log: InteractionLog | PreparedLog) -> nn.Module:
+        """Make the scorer that the options describe, for the users and items of a log."""
+        options: dict[str, Any] = {"item_bias": self.item_bias, "feedback": self.feedback, "seed": self.seed}
+        return make_scorer(log, dim=self.dim, init=self.init, **options)
 
-    Returns:
-        what is trained on.
+    def require_scorer(self) -> nn.Module:
+        """Return the scorer.
 
-    Raises:
-        DataError: there is no log, or the scorer was made for another.
-        TorchRankError: a scorer that the engine or μ does not go with.
-    """
-    log = log_of(module.trainer) if from_disk else training_log(module.trainer)
-    if module.scorer is None:
-        options = {name: getattr(module, name) for name in ("dim", "init", "item_bias", "feedback", "seed")}
-        module.scorer = make_scorer(log, **options)
-    check_sizes(module.scorer, log)
-    if compiled:
-        compiled_scorer(module.scorer)
-    elif module.mu > 0 and not hasattr(module.scorer, "squared_norms"):
-        raise TorchRankError(
-            f"mu={module.mu!r} needs {type(module.scorer).__name__}.squared_norms(users, items), the squared norms of"
-            " what users and items are described by; define it, or set mu=0"
-        )
-    return log
+        Raises:
+            TorchRankError: there is none yet.
+        """
+        if self.scorer is None:
+            raise TorchRankError("this module has no scorer yet: trainer.fit makes it from the log")
+        return self.scorer
 
+    def forward(self, users: Tensor, items: Tensor) -> Tensor:
+        """Score users and items by internal index: ``(...)`` each to ``(...)``."""
+        scores: Tensor = self.require_scorer()(users, items)
+        return scores
 
-def check_one_process(trainer: pl.Trainer) -> None:
-    """Refuse a trainer of several processes.
+    def end_part(self, loss: float | Tensor) -> None:
+        """Log the loss of a part of the epoch; after the last part, move the schedule of η."""
+        several = self._processes.size > 1
+        self.log("train_loss", loss, on_step=True, on_epoch=True, batch_size=1, prog_bar=True, sync_dist=several)
+        scheduler: Any = self.lr_schedulers()
+        if scheduler is not None and self.trainer.is_last_batch:
+            scheduler.step()
 
-    Raises:
-        TorchRankError: it has more than one.
-    """
-    if trainer.world_size > 1:
-        raise TorchRankError(
-            f"preferences are learned in 1 process, not in {trainer.world_size}; use Trainer(devices=1)"
-        )
+    def validation_step(self, batch: ShownLists, batch_idx: int) -> None:
+        """Log the measures of the validation part."""
+        self.log_measures(batch, "val_")
 
+    def test_step(self, batch: ShownLists, batch_idx: int) -> None:
+        """Log the measures of the test part."""
+        self.log_measures(batch, "test_")
 
-def training_log(trainer: pl.Trainer) -> InteractionLog:
-    """Return the log in memory that a trainer's data module trains on.
+    def log_measures(self, lists: ShownLists, prefix: str) -> None:
+        """Log how the module orders a part's shown items.
 
-    Raises:
-        DataError: it has no such data module, or its log is on disk.
-    """
-    log = log_of(trainer)
-    if isinstance(log, PreparedLog):
-        raise DataError(
-            "only SAROSModule reads a prepared log partition by partition; for this module read it into memory:"
-            " InteractionDataModule(PreparedLog(…).to_log())"
-        )
-    return log
+        ``loss`` is the logistic pair loss, ``ndcg@10``, ``map@10`` and ``auc`` are by the usual conventions,
+        ``published_ndcg@10`` and ``published_map@10`` by those of the SAROS paper. Of several processes each measures
+        its own users' lists; what is logged are the means over all users.
 
+        Raises:
+            DataError: no user of the part counts, or a score is NaN.
+        """
+        values: dict[str, NDArray[np.float64]] = {"loss": pair_losses(self, lists)}
+        shown = evaluate_shown(self, lists).values
+        values |= {name: shown[name] for name in ("ndcg@10", "map@10", "auc")}
+        published = measure_published(self, lists).values
+        values |= {f"published_{name}": published[name] for name in ("ndcg@10", "map@10")}
+        processes = Processes.of(self.trainer)
+        sums = processes.total([float(np.nansum(each)) for each in values.values()])
+        counts = processes.total([int((~np.isnan(each)).sum()) for each in values.values()])
+        for name, problem in (("loss", NO_PAIR), ("published_ndcg@10", NOT_PUBLISHED)):
+            if counts[list(values).index(name)] == 0:
+                raise DataError(problem)
+        bar = {"loss", "ndcg@10"}
+        for name, total, count in zip(values, sums, counts, strict=True):
+            mean = total / count if count else float("nan")
+            # of several batches, the mean over all users who count
+            how: dict[str, Any] = {"batch_size": max(int(count), 1), "sync_dist": self.trainer.world_size > 1}
+            self.log(prefix + name, mean, **how, prog_bar=name in bar)
 
-def log_of(trainer: pl.Trainer) -> InteractionLog | PreparedLog:
-    """Return the log, in memory or on disk, that a trainer's data module trains on.
+    def configure_optimizers(self) -> Any:
+        """Make the optimiser and its schedule; for the compiled loops it holds η and the velocities."""
+        parameters = self.stepped().parameters()
+        optimizer = self.default_optimizer(parameters) if self.optimizer is None else self.optimizer(parameters)
+        if self.lr_scheduler is None:
+            return optimizer
+        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": self.lr_scheduler(optimizer)}}
 
-    Raises:
-        DataError: it has no such data module.
-    """
-    log = getattr(getattr(trainer, "datamodule", None), "train_log", None)
-    if not isinstance(log, InteractionLog | PreparedLog):
-        raise DataError("training needs a log: trainer.fit(module, datamodule=InteractionDataModule(…))")
-    return log
+    def default_optimizer(self, parameters: Iterable[nn.Parameter]) -> Optimizer:
+        """Make the optimiser of a module that was given none."""
+        return SGD(parameters, lr=self.eta)
 
+    def stepped(self) -> nn.Module:
+        """Return what the optimiser steps on: the module, with the parameters of a loss that has some."""
+        return self
 
-def check_sizes(scorer: Any, log: InteractionLog | PreparedLog) -> None:
-    """Refuse a scorer made for other users or items than the log's.
+    def on_train_end(self) -> None:
+        """Give every process the vectors of all users."""
+        if self._processes.size > 1:
+            self._processes.merge_users(user_tables(self))
 
-    Raises:
-        DataError: the numbers differ.
-    """
-    for name in ("num_users", "num_items"):
-        made, there = getattr(scorer, name, None), getattr(log, name)
-        if isinstance(made, int) and made != there:
-            raise DataError(f"the scorer was made for {name}={made}, the log has {there}; make it for the log")
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Store what rebuilds the module, the users and items it knows, and how many processes trained it.
 
-
-def views(parameter: Tensor | None) -> NDArray[np.float32]:
-    """Return a table as a numpy array that shares its memory; an empty one for None.
-
-    Raises:
-        TorchRankError: the table is not in float32 on the CPU.
-    """
-    if parameter is None:
-        return np.zeros(0, np.float32)
-    if parameter.device.type != "cpu" or parameter.dtype != torch.float32:
-        raise TorchRankError(
-            f'engine="sequential" steps through float32 tables on the CPU, these are {parameter.dtype} on'
-            f' {parameter.device}; use engine="batched", or Trainer(accelerator="cpu", precision="32-true")'
-        )
-    return parameter.detach().numpy()
-
-
-def compiled_scorer(scorer: nn.Module) -> Factorization | FeedbackFactorization:
-    """Refuse a scorer that the compiled loops do not know.
-
-    Raises:
-        TorchRankError: it is neither of the two.
-    """
-    if type(scorer) not in (Factorization, FeedbackFactorization):
-        raise TorchRankError(
-            f'engine="sequential" is compiled for Factorization and FeedbackFactorization, not for'
-            f' {type(scorer).__name__}; use engine="batched", which takes any scorer'
-        )
-    return scorer
-
-
-def check_numbers(**values: float) -> None:
-    """Refuse options that are negative, infinite or NaN.
-
-    Raises:
-        TorchRankError: one is.
-    """
-    for name, value in values.items():
-        if not isinstance(value, int | float | np.number) or not 0 <= value < np.inf:
-            raise TorchRankError(f"{name}={value!r}; give a finite number, at least 0")
-
-
-def check_threads(threads: int, *, alone: bool = False) -> None:
-    """Refuse a number of threads that is none, or more than one where one has to do it all.
-
-    Raises:
-        TorchRankError: it is.
-    """
-    if threads < 1:
-        raise TorchRankError(f"threads={threads!r}; give at least 1")
-    if alone and threads > 1:
-        raise TorchRankError(
-            f'threads={threads} are for engine="sequential", without momentum, averaging and pairs="all"; set threads=1'
-        )
-
-
-def move_schedule(module: pl.LightningModule) -> None:
-    """Move the schedule of η at the end of an epoch, after its last step."""
-    scheduler: Any = module.lr_schedulers()
-    if scheduler is not None and module.trainer.is_last_batch:
-        scheduler.step()
-
-
-def log_measures(module: pl.LightningModule, lists: ShownLists, prefix: str) -> None:
-    """Log how a module orders a part's shown items.
-
-    ``loss`` is the logistic pair loss, ``ndcg@10``, ``map@10`` and ``auc`` are by the usual conventions,
-    ``published_ndcg@10`` and ``published_map@10`` by those of the SAROS paper. Of several processes each measures its
-    own users' lists; what is logged are the means over all users.
-
-    Raises:
-        DataError: no user of the part counts, or a score is NaN.
-    """
-    values: dict[str, NDArray[np.float64]] = {"loss": pair_losses(module, lists)}
-    shown = evaluate_shown(module, lists).values
-    values |= {name: shown[name] for name in ("ndcg@10", "map@10", "auc")}
-    published = measure_published(module, lists).values
-    values |= {f"published_{name}": published[name] for name in ("ndcg@10", "map@10")}
-    processes = Processes.of(module.trainer)
-    sums = processes.total([float(np.nansum(each)) for each in values.values()])
-    counts = processes.total([int((~np.isnan(each)).sum()) for each in values.values()])
-    for name, problem in (("loss", NO_PAIR), ("published_ndcg@10", NOT_PUBLISHED)):
-        if counts[list(values).index(name)] == 0:
-            raise DataError(problem)
-    bar = {"loss", "ndcg@10"}
-    for name, total, count in zip(values, sums, counts, strict=True):
-        mean = total / count if count else float("nan")
-        # of several batches, the mean over all users who count
-        how: dict[str, Any] = {"batch_size": max(int(count), 1), "sync_dist": module.trainer.world_size > 1}
-        module.log(prefix + name, mean, **how, prog_bar=name in bar)
-
-
-def score(scorer: nn.Module | None, users: Tensor, items: Tensor) -> Tensor:
-    """Score with a module's scorer.
-
-    Raises:
-        TorchRankError: there is none yet.
-    """
-    if scorer is None:
-        raise TorchRankError("this module has no scorer yet: trainer.fit makes it from the log")
-    scores: Tensor = scorer(users, items)
-    return scores
-
-
-def make_optimizer(module: Any, parameters: Any, *, momentum: float = 0.0) -> Any:
-    """Make a module's optimiser and schedule; for the compiled loops SGD holds η, the velocities and the schedule."""
-    given = getattr(module, "optimizer", None)
-    optimizer = SGD(parameters, lr=module.eta, momentum=momentum) if given is None else given(parameters)
-    if module.lr_scheduler is None:
-        return optimizer
-    return {"optimizer": optimizer, "lr_scheduler": {"scheduler": module.lr_scheduler(optimizer)}}
-
-
-def store(module: Any, log: InteractionLog | PreparedLog | None, checkpoint: dict[str, Any]) -> None:
-    """Add to a checkpoint what rebuilds the module, the users and items it knows, and how many processes trained it.
-
-    What each process knows of its own users is put together first; all processes call this, the first one writes.
-    """
-    processes = Processes.of(module.trainer)
-    if processes.size > 1:
-        processes.merge_users(user_tables(module))
-    checkpoint[SPEC_KEY] = describe(module)
-    checkpoint["processes"] = processes.size
-    if log is not None:
-        checkpoint["catalogue"] = Catalogue.from_log(log).state()
-
-
-def check_place(module: Any, number: int, what: str) -> None:
-    """Refuse to go on inside an epoch that other numbers of processes divide otherwise.
-
-    Args:
-        module: with ``resumed_with``, the number of processes of the checkpoint it goes on from.
-        number: of the part of the epoch that is next.
-        what: has been divided.
-
-    Raises:
-        DataError: the number of processes is another, and the epoch has begun.
-    """
-    before, now = module.resumed_with, Processes.of(module.trainer).size
-    if number > 0 and before is not None and before != now:
-        raise DataError(
-            f"the checkpoint is from inside an epoch whose {what} were divided among {before} processes, not {now}; go"
-            f" on with {before}, or from a checkpoint of the end of an epoch"
-        )
+        What each process knows of its own users is put together first; all processes call this, the first one writes.
+        """
+        processes = Processes.of(self.trainer)
+        if processes.size > 1:
+            processes.merge_users(user_tables(self))
+        super().on_save_checkpoint(checkpoint)
+        checkpoint["processes"] = processes.size
+        if self._train_log is not None:
+            checkpoint["catalogue"] = Catalogue.from_log(self._train_log).state()

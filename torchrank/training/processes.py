@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pytorch_lightning.strategies import DDPStrategy, ModelParallelStrategy
 from torch import Tensor, nn
 
-from torchrank.errors import TorchRankError
+from torchrank.errors import DataError, TorchRankError
 from torchrank.ops.shares import user_shares
 
 
@@ -174,3 +174,22 @@ def keep_apart(module: nn.Module) -> None:
     names = {name for name, _ in module.named_buffers()}
     names |= {f"scorer.{name}" for name in getattr(scorer, "user_tables", ())}
     module._ddp_params_and_buffers_to_ignore = names  # type: ignore[assignment] # the name torch looks for
+
+
+def check_place(number: int, what: str, *, before: int | None, now: int) -> None:
+    """Refuse to go on inside an epoch that another number of processes divides otherwise.
+
+    Args:
+        number: of the part of the epoch that is next.
+        what: has been divided.
+        before: the number of processes of the checkpoint that the run goes on from, None where it began anew.
+        now: the number there are.
+
+    Raises:
+        DataError: the number of processes is another, and the epoch has begun.
+    """
+    if number > 0 and before is not None and before != now:
+        raise DataError(
+            f"the checkpoint is from inside an epoch whose {what} were divided among {before} processes, not {now}; go"
+            f" on with {before}, or from a checkpoint of the end of an epoch"
+        )

@@ -4,16 +4,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, Literal
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
-from torch.optim import Optimizer
+from torch.optim import SGD, Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
 from torchrank.data.log import InteractionLog
 from torchrank.data.prepared import PreparedLog
-from torchrank.errors import TorchRankError, check_count, check_option
+from torchrank.errors import TorchRankError, check_count, check_number, check_option
 from torchrank.losses import BPRLoss
 from torchrank.models import Factorization
 from torchrank.ops.blocks import RULES
@@ -22,19 +20,8 @@ from torchrank.ops.wave_steps import factorization_step, take_wave, wave_loss
 from torchrank.ops.waves import Waves
 from torchrank.training.averaging import StartAverage
 from torchrank.training.interaction_data import EpochPart
-from torchrank.training.lists import ShownLists
-from torchrank.training.preference import (
-    check_numbers,
-    check_place,
-    check_threads,
-    log_measures,
-    make_optimizer,
-    move_schedule,
-    prepare,
-    score,
-    store,
-)
-from torchrank.training.processes import Processes, add_moves, keep_apart, user_tables
+from torchrank.training.preference import PreferenceModule
+from torchrank.training.processes import add_moves, check_place, keep_apart
 from torchrank.training.saros_plan import (
     BlockOptions,
     EpochPlan,
@@ -43,12 +30,11 @@ from torchrank.training.saros_plan import (
     plan_partition,
     whole_log_options,
 )
-from torchrank.training.saved_module import SavedModule
-from torchrank.training.sequential_steps import saros_step
+from torchrank.training.sequential_steps import check_sharing, saros_step
 from torchrank.training.sharding import shard_tables
 
 
-class SAROSModule(SavedModule):
+class SAROSModule(PreferenceModule):
     """Learn preferences from blocks: one gradient step a block, blocks in time inside a user, user after user.
 
     The step of a block is on the mean over its pairs of log(1 + exp(s_j − s_i)) + μ(‖U_u‖² + ‖V_i‖² + ‖V_j‖²), item i
@@ -95,6 +81,7 @@ class SAROSModule(SavedModule):
     Source: Burashnikova, Maximov & Amini (arXiv 1902.08495), Algorithm 1; momentum: arXiv 2012.06910.
 
     Example:
+        >>> import pytorch_lightning as pl
         >>> from torchrank.data import make_interactions
         >>> from torchrank.training import InteractionDataModule
         >>> log, _ = make_interactions(num_users=30, num_items=40, num_interactions=500)
@@ -133,19 +120,17 @@ class SAROSModule(SavedModule):
         combine: Literal["mean", "sum"] = "mean",
         seed: int = 0,
     ) -> None:
-        super().__init__()
-        check_option("combine", combine, ("mean", "sum"))
+        made: dict[str, Any] = {"dim": dim, "init": init, "item_bias": item_bias, "feedback": feedback, "seed": seed}
+        super().__init__(scorer, eta=eta, mu=mu, lr_scheduler=lr_scheduler, optimizer=optimizer, **made)
         check_option("engine", engine, ("sequential", "batched"))
         check_option("rule", rule, RULES)
         check_option("order", order, ("time", "shuffled"))
         check_option("user_order", user_order, ("fixed", "shuffled"))
         check_option("overflow", overflow, ("discard", "truncate"))
-        if feedback is not None:
-            check_option("feedback", feedback, ("all", "preferred"))
-        check_numbers(eta=eta, mu=mu, momentum=momentum)
+        check_number("momentum", momentum, least=0)
         if momentum >= 1:
             raise TorchRankError(f"momentum={momentum!r}; give a number below 1")
-        check_threads(threads, alone=engine == "batched" or momentum > 0 or averaging)
+        check_sharing(threads, combine, alone=engine == "batched" or momentum > 0 or averaging)
         check_count("lanes", lanes)
         if engine == "sequential" and not (loss is None and optimizer is None):
             raise TorchRankError(
@@ -153,55 +138,37 @@ class SAROSModule(SavedModule):
             )
         if engine == "sequential" and momentum > 0 and averaging:
             raise TorchRankError('momentum with averaging needs engine="batched"')
-        self.scorer = scorer
-        self.dim, self.init, self.item_bias, self.feedback = dim, init, item_bias, feedback
-        self.engine = engine
-        self.rule, self.order, self.user_order = rule, order, user_order
+        self.engine, self.rule, self.order, self.user_order = engine, rule, order, user_order
         self.minimum, self.maximum, self.overflow = minimum, maximum, overflow
-        self.eta, self.mu, self.momentum, self.averaging = eta, mu, momentum, averaging
-        self.lr_scheduler, self.loss, self.optimizer, self.lanes, self.seed = lr_scheduler, loss, optimizer, lanes, seed
-        self.threads, self.combine = threads, combine
-        self.automatic_optimization = False
+        self.momentum, self.averaging, self.loss = momentum, averaging, loss
+        self.lanes, self.threads, self.combine = lanes, threads, combine
         self.average = StartAverage(scorer) if averaging and scorer is not None else None
-        self._train_log: InteractionLog | PreparedLog | None = None
         self._plan: tuple[tuple[int, int], EpochPlan, Waves | None] | None = None
         self._block_options: tuple[int, BlockOptions] | None = None
-        self._processes, self._own = Processes(0, 1), None
-        self.resumed_with: int | None = None
-
-    _own: NDArray[np.bool_] | None
+        self._resumed_with: int | None = None  # the number of processes of the checkpoint a run goes on from
 
     def setup(self, stage: str) -> None:
         """Make the scorer from the training log, and refuse what cannot be trained."""
         if stage != "fit":
             return
-        self._train_log = prepare(self, compiled=self.engine == "sequential", from_disk=True)
+        self.prepare(compiled=self.engine == "sequential", from_disk=True)
         self._plan = self._block_options = None
-        self._processes = Processes.of(self.trainer)
-        alone = self._processes.size == 1
-        self._own = None if alone else self._processes.own(self._train_log.num_users)
-        if self.engine == "sequential" and not alone and (self.momentum > 0 or self.averaging):
+        several = self._processes.size > 1
+        if self.engine == "sequential" and several and (self.momentum > 0 or self.averaging):
             raise TorchRankError('momentum and averaging in several processes need engine="batched"')
         if self.engine == "sequential" and self.momentum > 0 and not isinstance(self.scorer, Factorization):
             raise TorchRankError('momentum with a feedback factorisation needs engine="batched"')
         if self.averaging and self.average is None:
-            self.average = StartAverage(self.scorer)  # type: ignore[arg-type] # there is one
+            self.average = StartAverage(self.require_scorer())
         keep_apart(self)
 
-    @property
-    def _moving(self) -> nn.Module:
-        """The scorer whose weights take the steps."""
-        moving = self.scorer if self.average is None else self.average.scorer
-        assert moving is not None  # noqa: S101 - for the type checker: made in setup
-        return moving
+    def stepped(self) -> nn.Module:
+        """Return the scorer whose weights take the steps; with averaging the module's own holds their mean."""
+        return self.require_scorer() if self.average is None else self.average.scorer
 
     def configure_model(self) -> None:
         """Deal the rows of the tables to the processes of a ``ModelParallelStrategy``."""
         shard_tables(self)
-
-    def forward(self, users: Tensor, items: Tensor) -> Tensor:
-        """Score users and items by internal index: ``(...)`` each to ``(...)``."""
-        return score(self.scorer, users, items)
 
     def training_step(self, batch: EpochPart, batch_idx: int) -> None:
         """Take the steps of one part of the epoch."""
@@ -211,7 +178,7 @@ class SAROSModule(SavedModule):
         place, *within = place_of(log, *batch)
         if self._plan is None or self._plan[0] != (self.current_epoch, place):
             if self.engine == "batched":
-                check_place(self, batch.number, "waves")
+                check_place(batch.number, "waves", before=self._resumed_with, now=self._processes.size)
             self._plan = self._lay_out(log, self.current_epoch, place)
         batch = EpochPart(*within)
         _, plan, waves = self._plan
@@ -220,13 +187,10 @@ class SAROSModule(SavedModule):
             loss = self._run_users(plan, batch, optimizer)
             optimizer.step()  # without gradients: it moves nothing, and Lightning counts the step
         else:
-            first, last = (len(waves) * n // batch.parts for n in (batch.number, batch.number + 1))
-            loss = self._run_waves(waves, range(first, last), optimizer)
+            loss = self._run_waves(waves, batch.share(len(waves)), optimizer)
         if self.average is not None:
-            self.average.write_mean(self.scorer)  # type: ignore[arg-type] # there is one
-        several = self._processes.size > 1
-        self.log("train_loss", loss, on_step=True, on_epoch=True, batch_size=1, prog_bar=True, sync_dist=several)
-        move_schedule(self)
+            self.average.write_mean(self.require_scorer())
+        self.end_part(loss)
 
     def _run_users(self, plan: EpochPlan, batch: EpochPart, optimizer: Any) -> float | Tensor:
         users = plan.part(*batch)
@@ -237,8 +201,9 @@ class SAROSModule(SavedModule):
             "average": self.average,
             "threads": self.threads,
         }
-        with add_moves(self._processes, self._moving, average=self.combine == "mean"):
-            found = saros_step(self._moving, plan, users, optimizer, **options)
+        scorer = self.stepped()
+        with add_moves(self._processes, scorer, average=self.combine == "mean"):
+            found = saros_step(scorer, plan, users, optimizer, **options)
         loss, pairs = self._processes.total(found)
         return loss / max(pairs, 1)
 
@@ -278,7 +243,7 @@ class SAROSModule(SavedModule):
         return self._block_options[1]
 
     def _run_waves(self, waves: Waves, numbers: range, optimizer: Any) -> Tensor:
-        scorer, loss = self._moving, self.loss or BPRLoss(reduction="sum")
+        scorer, loss = self.stepped(), self.loss or BPRLoss(reduction="sum")
         plain = type(scorer) is Factorization and self.loss is None and self.optimizer is None and self.momentum == 0
         plain = plain and not is_sharded(next(scorer.parameters()))
         total, blocks = torch.zeros((), device=self.device), torch.zeros((), device=self.device)
@@ -303,27 +268,10 @@ class SAROSModule(SavedModule):
         total, blocks = self._processes.sum(torch.stack([total, blocks])).unbind()
         return total / blocks.clamp(min=1)
 
-    def validation_step(self, batch: ShownLists, batch_idx: int) -> None:
-        """Log the measures of the validation part."""
-        log_measures(self, batch, "val_")
-
-    def test_step(self, batch: ShownLists, batch_idx: int) -> None:
-        """Log the measures of the test part."""
-        log_measures(self, batch, "test_")
-
-    def configure_optimizers(self) -> Any:
-        """Make the optimiser; for the compiled loop it holds η, the velocities and the schedule."""
-        return make_optimizer(self, self._moving.parameters(), momentum=self.momentum)
-
-    def on_train_end(self) -> None:
-        """Give every process the vectors of all users."""
-        if self._processes.size > 1:
-            self._processes.merge_users(user_tables(self))
+    def default_optimizer(self, parameters: Iterable[nn.Parameter]) -> Optimizer:
+        """Make SGD with the momentum."""
+        return SGD(parameters, lr=self.eta, momentum=self.momentum)
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Remember how many processes the run had."""
-        self.resumed_with = checkpoint.get("processes", 1)
-
-    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Store what rebuilds the module, and the users and items it knows."""
-        store(self, self._train_log, checkpoint)
+        self._resumed_with = checkpoint.get("processes", 1)

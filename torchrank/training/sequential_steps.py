@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from torchrank.data.log import InteractionLog
 from torchrank.data.pairs import PairLists
+from torchrank.errors import TorchRankError, check_count, check_option
 from torchrank.models import Factorization, FeedbackFactorization
 from torchrank.ops.sequential.bpr import bpr_feedback_visits, bpr_visits
 from torchrank.ops.sequential.compiled import random_state
@@ -20,11 +21,25 @@ from torchrank.ops.sequential.mf import mf_rows
 from torchrank.ops.sequential.momentum import saros_momentum_users
 from torchrank.ops.sequential.saros import saros_users
 from torchrank.training.averaging import StartAverage
-from torchrank.training.preference import compiled_scorer, views
+from torchrank.training.log_scorer import compiled_scorer, views
 from torchrank.training.saros_plan import EpochPlan
 
 _NO_SUMS = np.zeros((0, 1)), np.zeros((0, 1)), np.zeros((0, 1))
 _NO_COUNTS = np.zeros(0, np.int64), np.zeros(0, np.int64)
+
+
+def check_sharing(threads: int, combine: str, *, alone: bool = False) -> None:
+    """Refuse options of how steps are shared out that do not exist, or several threads where one has to do it all.
+
+    Raises:
+        TorchRankError: there is one.
+    """
+    check_option("combine", combine, ["mean", "sum"])
+    check_count("threads", threads)
+    if alone and threads > 1:
+        raise TorchRankError(
+            f'threads={threads} are for engine="sequential", without momentum, averaging and pairs="all"; set threads=1'
+        )
 
 
 def side_by_side(step: Callable[..., Any], shares: Iterable[tuple[Any, ...]]) -> list[Any]:

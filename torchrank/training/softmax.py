@@ -7,27 +7,17 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from torch.optim import Optimizer
+from torch.optim import Adam, Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
 from torchrank.data.log import InteractionLog
-from torchrank.errors import DataError, TorchRankError, check_count, check_option
+from torchrank.errors import DataError, TorchRankError, check_count, check_number, check_option
 from torchrank.losses import in_batch_softmax_loss, sampled_softmax_loss
 from torchrank.training.interaction_data import EpochPart
-from torchrank.training.lists import ShownLists
-from torchrank.training.preference import (
-    check_numbers,
-    check_one_process,
-    log_measures,
-    move_schedule,
-    prepare,
-    score,
-    store,
-)
-from torchrank.training.saved_module import SavedModule
+from torchrank.training.preference import PreferenceModule
 
 
-class SoftmaxModule(SavedModule):
+class SoftmaxModule(PreferenceModule):
     """Learn which item a user prefers among all: softmax cross-entropy of each preferred item against a sample.
 
     Needs ``trainer.fit(module, datamodule=InteractionDataModule(…))``. An epoch takes every preferred interaction once,
@@ -63,6 +53,7 @@ class SoftmaxModule(SavedModule):
     Source: Yi et al. (RecSys 2019); Bengio & Senécal (2008).
 
     Example:
+        >>> import pytorch_lightning as pl
         >>> from torchrank.data import make_interactions
         >>> from torchrank.training import InteractionDataModule
         >>> log, _ = make_interactions(num_users=30, num_items=20, num_interactions=300)
@@ -94,21 +85,16 @@ class SoftmaxModule(SavedModule):
         batch_size: int = 1024,
         seed: int = 0,
     ) -> None:
-        super().__init__()
+        made: dict[str, Any] = {"dim": dim, "init": init, "item_bias": item_bias, "feedback": feedback, "seed": seed}
+        super().__init__(scorer, eta=eta, mu=mu, lr_scheduler=lr_scheduler, optimizer=optimizer, **made)
         check_option("negatives", negatives, ["batch", "sampled"])
-        if feedback is not None:
-            check_option("feedback", feedback, ["all", "preferred"])
-        check_numbers(eta=eta, mu=mu, power=power)
+        check_number("power", power, least=0)
         for name, value in (("batch_size", batch_size), ("samples", samples)):
             check_count(name, value)
-        self.scorer = scorer
-        self.dim, self.init, self.item_bias, self.feedback = dim, init, item_bias, feedback
         self.negatives, self.samples, self.power = negatives, samples, power
-        self.log_q, self.correct_positive = log_q, correct_positive
-        self.eta, self.mu, self.lr_scheduler, self.optimizer = eta, mu, lr_scheduler, optimizer
-        self.batch_size, self.seed = batch_size, seed
-        self.automatic_optimization = False
-        self._train_log: InteractionLog | None = None
+        self.log_q, self.correct_positive, self.batch_size = log_q, correct_positive, batch_size
+
+    _train_log: InteractionLog | None
 
     def setup(self, stage: str) -> None:
         """Make the scorer from the training log, and refuse what cannot be trained.
@@ -119,8 +105,7 @@ class SoftmaxModule(SavedModule):
         """
         if stage != "fit":
             return
-        check_one_process(self.trainer)
-        log = self._train_log = prepare(self, compiled=False)
+        log = self.prepare(one_process=True)
         for name in ("embed_users", "embed_items"):
             if not hasattr(self.scorer, name):
                 raise TorchRankError(
@@ -138,24 +123,17 @@ class SoftmaxModule(SavedModule):
             self._log_share = np.log(self._share)
         self._order: tuple[int, NDArray[np.int64]] | None = None
 
-    def forward(self, users: Tensor, items: Tensor) -> Tensor:
-        """Score users and items by internal index: ``(...)`` each to ``(...)``."""
-        return score(self.scorer, users, items)
-
     def training_step(self, batch: EpochPart, batch_idx: int) -> None:
         """Take the steps of one part of the epoch."""
         optimizer: Any = self.optimizers()
-        scorer, log = self.scorer, self._train_log
-        assert scorer is not None  # noqa: S101 - for the type checker: made in setup
-        assert log is not None  # noqa: S101 - likewise
+        scorer, log = self.require_scorer(), self._train_log
+        assert log is not None  # noqa: S101 - for the type checker: set in setup
         if self._order is None or self._order[0] != self.current_epoch:
             random = np.random.default_rng([self.seed, self.current_epoch, 0])
             self._order = (self.current_epoch, random.permutation(self._liked))
         order, size = self._order[1], self.batch_size
-        batches = -(-len(order) // size)
-        first, last = (batches * number // batch.parts for number in (batch.number, batch.number + 1))
         total, taken = torch.zeros((), device=self.device), 0
-        for number in range(first, last):
+        for number in batch.share(-(-len(order) // size)):
             rows = order[number * size : (number + 1) * size]
             users, items = (torch.from_numpy(x[rows].astype(np.int64)).to(self.device) for x in (log.users, log.items))
             value = objective = self._loss(scorer, users, items, number)
@@ -166,8 +144,7 @@ class SoftmaxModule(SavedModule):
             self.manual_backward(objective)
             optimizer.step()
             total, taken = total + value.detach() * len(rows), taken + len(rows)
-        self.log("train_loss", total / max(taken, 1), on_step=True, on_epoch=True, batch_size=1, prog_bar=True)
-        move_schedule(self)
+        self.end_part(total / max(taken, 1))
 
     def _loss(self, scorer: Any, users: Tensor, items: Tensor, number: int) -> Tensor:
         """Mean loss of one batch; what is drawn depends on the epoch and the batch's number alone."""
@@ -192,23 +169,6 @@ class SoftmaxModule(SavedModule):
         share = torch.from_numpy(self._log_share[items.cpu().numpy()]).float().to(self.device)
         return share + float(np.log(max(draws, 1)))
 
-    def validation_step(self, batch: ShownLists, batch_idx: int) -> None:
-        """Log the measures of the validation part."""
-        log_measures(self, batch, "val_")
-
-    def test_step(self, batch: ShownLists, batch_idx: int) -> None:
-        """Log the measures of the test part."""
-        log_measures(self, batch, "test_")
-
-    def configure_optimizers(self) -> Any:
-        """Make the optimiser and its schedule."""
-        assert self.scorer is not None  # noqa: S101 - for the type checker: made in setup
-        parameters = self.scorer.parameters()
-        optimizer = torch.optim.Adam(parameters, lr=self.eta) if self.optimizer is None else self.optimizer(parameters)
-        if self.lr_scheduler is None:
-            return optimizer
-        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": self.lr_scheduler(optimizer)}}
-
-    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Store what rebuilds the module, and the users and items it knows."""
-        store(self, self._train_log, checkpoint)
+    def default_optimizer(self, parameters: Iterable[nn.Parameter]) -> Optimizer:
+        """Make Adam."""
+        return Adam(parameters, lr=self.eta)
