@@ -3,16 +3,14 @@
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
-from torchrank.errors import TorchRankError
-from torchrank.models.factorization import check_pairs
-from torchrank.models.popularity import check_sizes
+from torchrank.errors import check_number
+from torchrank.models.item_scorer import ItemScorer
 from torchrank.ops.ragged import ragged_take
-from torchrank.ops.topk import top_k_of_chunks
 
 
-class EASE(nn.Module):
+class EASE(ItemScorer):
     """Score an item by the learned weights of the items a user preferred, Σ_j B_ji.
 
     B minimises ‖X − XB‖² + λ‖B‖² with a zero diagonal over the users × items matrix X of preferred items. It is dense:
@@ -39,12 +37,8 @@ class EASE(nn.Module):
     """
 
     def __init__(self, num_users: int, num_items: int, *, num_positives: int, l2: float = 300.0) -> None:
-        super().__init__()
-        check_sizes(num_users, num_items)
-        if not 0 < l2 < float("inf"):
-            raise TorchRankError(f"l2={l2!r}; give a finite number above 0")
-        self.num_users = num_users
-        self.num_items = num_items
+        super().__init__(num_users, num_items)
+        check_number("l2", l2, above=0)
         self.num_positives = num_positives
         self.l2 = l2
         self.register_buffer("weights", torch.zeros(num_items, num_items))
@@ -103,17 +97,9 @@ class EASE(nn.Module):
 
     def forward(self, users: Tensor, items: Tensor) -> Tensor:
         """Score pairs: ``(...)`` users and items to ``(...)``."""
-        check_pairs(users, items, self.num_users, self.num_items)
+        self._check_pairs(users, items)
         shape, users, items = users.shape, users.flatten(), items.flatten()
         rows, starts = ragged_take(self.starts, users)
         owner = torch.repeat_interleave(torch.arange(len(users), device=starts.device), starts.diff())
         scores = torch.zeros(len(users), device=self.weights.device)
         return scores.index_add_(0, owner, self.weights[self.positives[rows].long(), items[owner]]).view(shape)
-
-    def recommend(
-        self, users: Tensor, k: int, *, exclude: tuple[Tensor, Tensor] | None = None, items: Tensor | None = None
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """Find the best items of users, as :meth:`Factorization.recommend` does."""
-        return top_k_of_chunks(
-            self.score_all, users, k, num_users=self.num_users, num_items=self.num_items, exclude=exclude, items=items
-        )

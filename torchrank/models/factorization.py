@@ -1,23 +1,21 @@
 """Matrix factorisation: a vector for every user and every item, and an offset for every item."""
 
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Self
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
-from torchrank.errors import ShapeError, TorchRankError, check_count, check_option
-from torchrank.ops.checks import check_indices, check_tensors
-from torchrank.ops.rates import smoothed_log_odds
+from torchrank.errors import ShapeError, TorchRankError, check_option
+from torchrank.models.item_scorer import EmbeddingScorer
+from torchrank.ops.checks import check_tensors
 from torchrank.ops.sharded import gather_columns, is_sharded, local_rows, look_up, top_k_of_shards
-from torchrank.ops.topk import top_k_of_chunks
 
 #: standard deviation of the ``"normal"`` start
 NORMAL_START = 0.1
 
 
-class Factorization(nn.Module):
+class Factorization(EmbeddingScorer):
     """Score a user and an item by the inner product of their vectors, ``U_u·V_i + b_i``.
 
     Args:
@@ -57,60 +55,24 @@ class Factorization(nn.Module):
         item_bias: bool = False,
         sparse: bool = False,
     ) -> None:
-        super().__init__()
-        for name, value in (("num_users", num_users), ("num_items", num_items), ("dim", dim)):
-            check_count(name, value)
+        super().__init__(num_users, num_items, dim, item_bias=item_bias, sparse=sparse)
         check_option("init", init, STARTS)
-        self.num_users = num_users
-        self.num_items = num_items
-        self.dim = dim
         self.init = init
-        self.item_bias = item_bias
-        self.sparse = sparse
         self.user_vectors = nn.Parameter(STARTS[init](num_users, dim))
         self.item_vectors = nn.Parameter(STARTS[init](num_items, dim))
         self.item_offsets = nn.Parameter(torch.zeros(num_items, 1)) if item_bias else None
 
-    def forward(self, users: Tensor, items: Tensor) -> Tensor:
-        """Score pairs.
+    def _describe(self, users: Tensor) -> Tensor:
+        """Return U_u of some users: ``(...)`` to ``(..., d)``."""
+        return look_up(self.user_vectors, users, sparse=self.sparse)
 
-        Args:
-            users: ``(...)`` integer user indices.
-            items: ``(...)`` integer item indices.
-
-        Returns:
-            ``(...)``.
-
-        Raises:
-            ShapeError: the two shapes differ.
-            DataError: an index outside the tables (eager CPU tensors only).
-        """
-        check_pairs(users, items, self.num_users, self.num_items)
-        user = look_up(self.user_vectors, users, sparse=self.sparse)
-        item = look_up(self.item_vectors, items, sparse=self.sparse)
-        scores = (user * item).sum(-1)
-        if self.item_offsets is None:
-            return scores
-        return scores + look_up(self.item_offsets, items, sparse=self.sparse).squeeze(-1)
+    _describe_each = _describe
 
     def squared_norms(self, users: Tensor, items: Tensor) -> tuple[Tensor, Tensor]:
         """Return ‖U_u‖² and ‖V_i‖² of pairs, what an L2 penalty adds up: ``(...)`` each."""
-        user = look_up(self.user_vectors, users, sparse=self.sparse)
+        user = self._describe(users)
         item = look_up(self.item_vectors, items, sparse=self.sparse)
         return user.square().sum(-1), item.square().sum(-1)
-
-    def embed_users(self, users: Tensor) -> Tensor:
-        """Return vectors whose inner products with :meth:`embed_items` are the scores: ``(B,)`` to ``(B, d)``.
-
-        With ``item_bias`` they are one longer and end in 1.
-        """
-        check_indices("user", users, self.num_users)
-        return with_one(look_up(self.user_vectors, users, sparse=self.sparse), self.item_offsets)
-
-    def embed_items(self, items: Tensor) -> Tensor:
-        """Return the items' vectors for :meth:`embed_users`, the offset last where there is one."""
-        check_indices("item", items, self.num_items)
-        return with_offset(items, self.item_vectors, self.item_offsets, sparse=self.sparse)
 
     def score_all(self, users: Tensor) -> Tensor:
         """Score every item for some users: ``(B,)`` to ``(B, num_items)``."""
@@ -123,7 +85,7 @@ class Factorization(nn.Module):
         offsets: Tensor | None = self.item_offsets
         if is_sharded(vectors):
             vectors, offsets = local_rows(vectors)[1], None if offsets is None else local_rows(offsets)[1]
-        scores = look_up(self.user_vectors, users) @ vectors.T
+        scores = self._describe(users) @ vectors.T
         return scores if offsets is None else scores + offsets.squeeze(-1)
 
     @classmethod
@@ -199,40 +161,11 @@ class Factorization(nn.Module):
     def recommend(
         self, users: Tensor, k: int, *, exclude: tuple[Tensor, Tensor] | None = None, items: Tensor | None = None
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Find the best items of users, a chunk of users at a time.
-
-        Args:
-            users: ``(B,)`` user indices.
-            k: items a user, at least 1.
-            exclude: places ``(P,)`` in ``users``, ascending, and item indices ``(P,)``: pairs to leave out.
-            items: ``(C,)`` the items to choose from, each once; all by default.
-
-        Returns:
-            ``(B, k)`` item indices, best first, their scores, and a mask that is False where fewer than k exist.
-
-        Raises:
-            ShapeError: ``k`` below 1, or indices of another shape or type.
-            DataError: an index that does not exist (eager CPU tensors only).
-        """
-        options: dict[str, Any] = {"num_users": self.num_users, "num_items": self.num_items}
+        """Find the best items of users, as every scorer of items does; each process among its own where it has some."""
         if not is_sharded(self.item_vectors):
-            return top_k_of_chunks(self.score_all, users, k, exclude=exclude, items=items, **options)
-        return top_k_of_shards(self.item_vectors, self._score_own, users, k, exclude=exclude, items=items, **options)
-
-    @torch.no_grad()
-    def start_item_bias(self, positives: Tensor, shown: Tensor) -> None:
-        """Set every offset to the smoothed log-odds of its item's positive feedback.
-
-        Args:
-            positives: ``(num_items,)`` how often an item was preferred.
-            shown: ``(num_items,)`` how often it was shown.
-
-        Raises:
-            TorchRankError: the scorer was made without ``item_bias``.
-        """
-        if self.item_offsets is None:
-            raise TorchRankError("this scorer has no item offsets; make it with item_bias=True")
-        self.item_offsets.copy_(smoothed_log_odds(positives, shown)[:, None])
+            return super().recommend(users, k, exclude=exclude, items=items)
+        sizes = {"num_users": self.num_users, "num_items": self.num_items}
+        return top_k_of_shards(self.item_vectors, self._score_own, users, k, exclude=exclude, items=items, **sizes)
 
 
 STARTS: dict[str, Callable[..., Tensor]] = {
@@ -243,27 +176,3 @@ STARTS: dict[str, Callable[..., Tensor]] = {
 
 def _as_parameter(table: Tensor) -> nn.Parameter:
     return table if isinstance(table, nn.Parameter) else nn.Parameter(table.detach())
-
-
-def with_one(users: Tensor, offsets: Tensor | None) -> Tensor:
-    """Append a 1 to vectors of users where items have offsets: ``(..., d)`` to ``(..., d)`` or ``(..., d + 1)``."""
-    return users if offsets is None else F.pad(users, (0, 1), value=1.0)
-
-
-def with_offset(items: Tensor, vectors: Tensor, offsets: Tensor | None, *, sparse: bool) -> Tensor:
-    """Look up vectors of items, each with its offset last where there are offsets: ``(...)`` to ``(..., d[ + 1])``."""
-    found = look_up(vectors, items, sparse=sparse)
-    return found if offsets is None else torch.cat([found, look_up(offsets, items, sparse=sparse)], -1)
-
-
-def check_pairs(users: Tensor, items: Tensor, num_users: int, num_items: int) -> None:
-    """Refuse index tensors of unequal shapes, and (eager CPU tensors only) indices outside the tables.
-
-    Raises:
-        ShapeError: the shapes differ.
-        DataError: an index that does not exist.
-    """
-    check_indices("user", users, num_users)
-    check_indices("item", items, num_items)
-    if users.shape != items.shape:
-        raise ShapeError(f"users have shape {tuple(users.shape)}, items {tuple(items.shape)}; they must be equal")

@@ -6,15 +6,13 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from torchrank.errors import DataError, TorchRankError, check_count, check_option
-from torchrank.models.factorization import STARTS, check_pairs, with_offset, with_one
-from torchrank.ops.checks import check_indices
+from torchrank.errors import DataError, check_count, check_option
+from torchrank.models.factorization import STARTS
+from torchrank.models.item_scorer import EmbeddingScorer
 from torchrank.ops.ragged import ragged_take
-from torchrank.ops.rates import smoothed_log_odds
-from torchrank.ops.topk import top_k_of_chunks
 
 
-class FeedbackFactorization(nn.Module):
+class FeedbackFactorization(EmbeddingScorer):
     """Score by ``U_u·V_i + b_i`` with ``U_u`` the sum of one vector for every feedback of the user, over √n.
 
     Every item has a feedback vector for "preferred" and, with ``kinds="all"``, another for "shown but not preferred". A
@@ -62,20 +60,13 @@ class FeedbackFactorization(nn.Module):
         item_bias: bool = True,
         sparse: bool = False,
     ) -> None:
-        super().__init__()
-        sizes = {"num_users": num_users, "num_items": num_items, "dim": dim, "num_feedbacks": num_feedbacks + 1}
-        for name, value in sizes.items():
-            check_count(name, value)
+        super().__init__(num_users, num_items, dim, item_bias=item_bias, sparse=sparse)
+        check_count("num_feedbacks", num_feedbacks, least=0)
         check_option("init", init, STARTS)
         check_option("kinds", kinds, ["all", "preferred"])
-        self.num_users = num_users
-        self.num_items = num_items
-        self.dim = dim
         self.num_feedbacks = num_feedbacks
         self.kinds = kinds
         self.init = init
-        self.item_bias = item_bias
-        self.sparse = sparse
         self.item_vectors = nn.Parameter(STARTS[init](num_items, dim))
         self.feedback_vectors = nn.Parameter(STARTS[init]((2 if kinds == "all" else 1) * num_items, dim) / 5)
         self.item_offsets = nn.Parameter(torch.zeros(num_items, 1)) if item_bias else None
@@ -138,7 +129,7 @@ class FeedbackFactorization(nn.Module):
         return scorer
 
     def user_vectors(self, users: Tensor) -> Tensor:
-        """Return U_u for some users: ``(B,)`` to ``(B, d)``."""
+        """Return U_u for some users: ``(B,)`` to ``(B, d)``; on a GPU this waits for the device."""
         rows, starts = ragged_take(self.feedback_starts, users)
         sums = F.embedding_bag(
             self.feedbacks[rows].long(),
@@ -150,41 +141,8 @@ class FeedbackFactorization(nn.Module):
         )
         return sums * starts.diff().clamp(min=1).to(sums.dtype).rsqrt()[:, None]
 
-    def embed_users(self, users: Tensor) -> Tensor:
-        """Return vectors whose inner products with :meth:`embed_items` are the scores: ``(B,)`` to ``(B, d)``.
-
-        With ``item_bias`` they are one longer and end in 1.
-        """
-        check_indices("user", users, self.num_users)
-        different, place = torch.unique(users, return_inverse=True)
-        return with_one(self.user_vectors(different)[place], self.item_offsets)
-
-    def embed_items(self, items: Tensor) -> Tensor:
-        """Return the items' vectors for :meth:`embed_users`, the offset last where there is one."""
-        check_indices("item", items, self.num_items)
-        return with_offset(items, self.item_vectors, self.item_offsets, sparse=self.sparse)
-
-    def forward(self, users: Tensor, items: Tensor) -> Tensor:
-        """Score pairs; on a GPU this waits for the device, since users differ in how much they were shown.
-
-        Args:
-            users: ``(...)`` integer user indices.
-            items: ``(...)`` integer item indices.
-
-        Returns:
-            ``(...)``.
-
-        Raises:
-            ShapeError: the two shapes differ.
-            DataError: an index outside the tables (eager CPU tensors only).
-        """
-        check_pairs(users, items, self.num_users, self.num_items)
-        different, place = torch.unique(users, return_inverse=True)
-        user = self.user_vectors(different)[place]
-        scores = (user * F.embedding(items, self.item_vectors, sparse=self.sparse)).sum(-1)
-        if self.item_offsets is None:
-            return scores
-        return scores + F.embedding(items, self.item_offsets, sparse=self.sparse).squeeze(-1)
+    def _describe(self, users: Tensor) -> Tensor:
+        return self.user_vectors(users)
 
     def squared_norms(self, users: Tensor, items: Tensor) -> tuple[Tensor, Tensor]:
         """Return what an L2 penalty adds up: the mean of a user's squared feedback norms, and ‖V_i‖²."""
@@ -197,31 +155,3 @@ class FeedbackFactorization(nn.Module):
         means = means.index_add(0, owner, squares) / sizes.clamp(min=1)
         item = F.embedding(items, self.item_vectors, sparse=self.sparse)
         return means[place], item.square().sum(-1)
-
-    def score_all(self, users: Tensor) -> Tensor:
-        """Score every item for some users: ``(B,)`` to ``(B, num_items)``."""
-        scores = self.user_vectors(users) @ self.item_vectors.T
-        return scores if self.item_offsets is None else scores + self.item_offsets.squeeze(-1)
-
-    def recommend(
-        self, users: Tensor, k: int, *, exclude: tuple[Tensor, Tensor] | None = None, items: Tensor | None = None
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """Find the best items of users, as :meth:`Factorization.recommend` does."""
-        return top_k_of_chunks(
-            self.score_all, users, k, num_users=self.num_users, num_items=self.num_items, exclude=exclude, items=items
-        )
-
-    @torch.no_grad()
-    def start_item_bias(self, positives: Tensor, shown: Tensor) -> None:
-        """Set every offset to the smoothed log-odds of its item's positive feedback.
-
-        Args:
-            positives: ``(num_items,)`` how often an item was preferred.
-            shown: ``(num_items,)`` how often it was shown.
-
-        Raises:
-            TorchRankError: the scorer was made without ``item_bias``.
-        """
-        if self.item_offsets is None:
-            raise TorchRankError("this scorer has no item offsets; make it with item_bias=True")
-        self.item_offsets.copy_(smoothed_log_odds(positives, shown)[:, None])

@@ -10,11 +10,9 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
 from torchrank.errors import DataError, TorchRankError, check_count
-from torchrank.models.factorization import NORMAL_START, Factorization, check_pairs
-from torchrank.models.popularity import check_sizes
+from torchrank.models.factorization import NORMAL_START, Factorization
+from torchrank.models.item_scorer import VectorScorer
 from torchrank.ops.ragged import ragged_index
-from torchrank.ops.rates import smoothed_log_odds
-from torchrank.ops.topk import top_k_of_chunks
 
 #: items read at once where users are scored, padding included
 _ITEMS = 2**17
@@ -32,12 +30,13 @@ class Read(NamedTuple):
     state: Tensor
 
 
-class GRU4Rec(nn.Module):
+class GRU4Rec(VectorScorer):
     """Score by ``h_u·V_i + b_i`` with h_u the state of a GRU that has read the items the user preferred, in time.
 
     The published network has no offsets b. It is trained to score the next preferred item above others
     (:class:`~torchrank.training.GRU4RecModule`), so what users were shown and did not prefer plays no part. A user
-    without a preferred item has the state 0 and is scored by the offsets alone.
+    without a preferred item has the state 0 and is scored by the offsets alone. Each call reads the sequences of its
+    users, so give many pairs at once.
 
     Make one with :meth:`from_log_arrays`, which also tells it everybody's sequence.
 
@@ -77,22 +76,15 @@ class GRU4Rec(nn.Module):
         item_bias: bool = False,
         sparse: bool = False,
     ) -> None:
-        super().__init__()
-        check_sizes(num_users, num_items)
-        for name, value in (("dim", dim), ("layers", layers)):
-            check_count(name, value)
+        super().__init__(num_users, num_items, dim, item_bias=item_bias, sparse=sparse)
+        check_count("layers", layers)
         if num_positives < 0 or not 0 <= dropout < 1:
             raise TorchRankError(
                 f"num_positives={num_positives!r} must be at least 0 and dropout={dropout!r} lie in [0, 1)"
             )
-        self.num_users = num_users
-        self.num_items = num_items
-        self.dim = dim
         self.num_positives = num_positives
         self.layers = layers
         self.dropout = dropout
-        self.item_bias = item_bias
-        self.sparse = sparse
         self.input_vectors = nn.Parameter(torch.randn(num_items, dim) * NORMAL_START)
         # between layers torch drops; after the last one, read() does
         self.gru = nn.GRU(dim, dim, layers, batch_first=True, dropout=dropout if layers > 1 else 0.0)
@@ -179,23 +171,8 @@ class GRU4Rec(nn.Module):
         parts.append(self.item_vectors.new_zeros(len(widths) - some, self.dim))
         return torch.cat(parts)[order.argsort()]
 
-    def forward(self, users: Tensor, items: Tensor) -> Tensor:
-        """Score pairs; each call reads the sequences of its users, so give many pairs at once.
-
-        Args:
-            users: ``(...)`` integer user indices.
-            items: ``(...)`` integer item indices.
-
-        Returns:
-            ``(...)``.
-
-        Raises:
-            ShapeError: the two shapes differ.
-            DataError: an index outside the tables (eager CPU tensors only).
-        """
-        check_pairs(users, items, self.num_users, self.num_items)
-        different, place = torch.unique(users, return_inverse=True)
-        return self.score_states(self.user_vectors(different)[place], items)
+    def _describe(self, users: Tensor) -> Tensor:
+        return self.user_vectors(users)
 
     @torch.no_grad()
     def to_factorization(self) -> Factorization:
@@ -213,10 +190,7 @@ class GRU4Rec(nn.Module):
 
     def score_states(self, states: Tensor, items: Tensor) -> Tensor:
         """Score states and items: ``(..., d)`` and ``(...)`` to ``(...)``."""
-        scores = (states * F.embedding(items, self.item_vectors, sparse=self.sparse)).sum(-1)
-        if self.item_offsets is None:
-            return scores
-        return scores + F.embedding(items, self.item_offsets, sparse=self.sparse).squeeze(-1)
+        return self._score_vectors(states, items)
 
     def score_table(self, states: Tensor, items: Tensor) -> Tensor:
         """Score states against items that they share: ``(..., B, d)`` and ``(..., S)`` to ``(..., B, S)``."""
@@ -224,31 +198,3 @@ class GRU4Rec(nn.Module):
         if self.item_offsets is None:
             return scores
         return scores + F.embedding(items, self.item_offsets, sparse=self.sparse).mT
-
-    def score_all(self, users: Tensor) -> Tensor:
-        """Score every item for some users: ``(B,)`` to ``(B, num_items)``."""
-        scores = self.user_vectors(users) @ self.item_vectors.T
-        return scores if self.item_offsets is None else scores + self.item_offsets.squeeze(-1)
-
-    def recommend(
-        self, users: Tensor, k: int, *, exclude: tuple[Tensor, Tensor] | None = None, items: Tensor | None = None
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """Find the best items of users, as :meth:`Factorization.recommend` does."""
-        return top_k_of_chunks(
-            self.score_all, users, k, num_users=self.num_users, num_items=self.num_items, exclude=exclude, items=items
-        )
-
-    @torch.no_grad()
-    def start_item_bias(self, positives: Tensor, shown: Tensor) -> None:
-        """Set every offset to the smoothed log-odds of its item's positive feedback.
-
-        Args:
-            positives: ``(num_items,)`` how often an item was preferred.
-            shown: ``(num_items,)`` how often it was shown.
-
-        Raises:
-            TorchRankError: the scorer was made without ``item_bias``.
-        """
-        if self.item_offsets is None:
-            raise TorchRankError("this scorer has no item offsets; make it with item_bias=True")
-        self.item_offsets.copy_(smoothed_log_odds(positives, shown)[:, None])

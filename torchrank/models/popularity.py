@@ -1,15 +1,33 @@
 """Rankings that are the same for every user: the lines that a personal model has to beat."""
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from torchrank.errors import ShapeError, TorchRankError, check_count
-from torchrank.models.factorization import check_pairs
+from torchrank.errors import ShapeError, check_number
+from torchrank.models.item_scorer import ItemScorer
 from torchrank.ops.rates import smoothed_rate
-from torchrank.ops.topk import top_k_of_chunks
 
 
-class MostPop(nn.Module):
+class OneRanking(ItemScorer):
+    """Score an item alike for every user."""
+
+    def __init__(self, num_users: int, num_items: int) -> None:
+        super().__init__(num_users, num_items)
+        self.register_buffer("item_scores", torch.zeros(num_items))
+
+    item_scores: Tensor
+
+    def forward(self, users: Tensor, items: Tensor) -> Tensor:
+        """Score pairs: ``(...)`` users and items to ``(...)``."""
+        self._check_pairs(users, items)
+        return self.item_scores[items]
+
+    def score_all(self, users: Tensor) -> Tensor:
+        """Score every item for some users: ``(B,)`` to ``(B, num_items)``."""
+        return self.item_scores.expand(len(users), -1)
+
+
+class MostPop(OneRanking):
     """Score an item by how often it was preferred.
 
     Args:
@@ -22,15 +40,6 @@ class MostPop(nn.Module):
         [3.0, 9.0]
     """
 
-    def __init__(self, num_users: int, num_items: int) -> None:
-        super().__init__()
-        check_sizes(num_users, num_items)
-        self.num_users = num_users
-        self.num_items = num_items
-        self.register_buffer("item_scores", torch.zeros(num_items))
-
-    item_scores: Tensor
-
     @classmethod
     def from_counts(cls, positives: Tensor, *, num_users: int) -> "MostPop":
         """Make the ranking from ``(num_items,)`` counts of positive feedback."""
@@ -38,25 +47,8 @@ class MostPop(nn.Module):
         scorer.item_scores.copy_(positives)
         return scorer
 
-    def forward(self, users: Tensor, items: Tensor) -> Tensor:
-        """Score pairs: ``(...)`` users and items to ``(...)``."""
-        check_pairs(users, items, self.num_users, self.num_items)
-        return self.item_scores[items]
 
-    def score_all(self, users: Tensor) -> Tensor:
-        """Score every item for some users: ``(B,)`` to ``(B, num_items)``."""
-        return self.item_scores.expand(len(users), -1)
-
-    def recommend(
-        self, users: Tensor, k: int, *, exclude: tuple[Tensor, Tensor] | None = None, items: Tensor | None = None
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """Find the best items of users, as :meth:`Factorization.recommend` does."""
-        return top_k_of_chunks(
-            self.score_all, users, k, num_users=self.num_users, num_items=self.num_items, exclude=exclude, items=items
-        )
-
-
-class ItemRate(nn.Module):
+class ItemRate(OneRanking):
     """Score an item by its smoothed share of positive feedback, (positives + s·mean) / (shown + s).
 
     On logs of shown items this simple ranking is above many published models: show it beside yours.
@@ -76,16 +68,9 @@ class ItemRate(nn.Module):
     """
 
     def __init__(self, num_users: int, num_items: int, *, strength: float = 5.0) -> None:
-        super().__init__()
-        check_sizes(num_users, num_items)
-        if not 0 <= strength < float("inf"):
-            raise TorchRankError(f"strength={strength!r}; give a finite number of showings, at least 0")
-        self.num_users = num_users
-        self.num_items = num_items
+        super().__init__(num_users, num_items)
+        check_number("strength", strength, least=0)
         self.strength = strength
-        self.register_buffer("item_scores", torch.zeros(num_items))
-
-    item_scores: Tensor
 
     @classmethod
     def from_counts(cls, positives: Tensor, shown: Tensor, *, num_users: int, strength: float = 5.0) -> "ItemRate":
@@ -108,26 +93,3 @@ class ItemRate(nn.Module):
         scorer = cls(num_users, len(positives), strength=strength)
         scorer.item_scores.copy_(smoothed_rate(positives, shown, strength=strength))
         return scorer
-
-    def forward(self, users: Tensor, items: Tensor) -> Tensor:
-        """Score pairs: ``(...)`` users and items to ``(...)``."""
-        check_pairs(users, items, self.num_users, self.num_items)
-        return self.item_scores[items]
-
-    def score_all(self, users: Tensor) -> Tensor:
-        """Score every item for some users: ``(B,)`` to ``(B, num_items)``."""
-        return self.item_scores.expand(len(users), -1)
-
-    def recommend(
-        self, users: Tensor, k: int, *, exclude: tuple[Tensor, Tensor] | None = None, items: Tensor | None = None
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """Find the best items of users, as :meth:`Factorization.recommend` does."""
-        return top_k_of_chunks(
-            self.score_all, users, k, num_users=self.num_users, num_items=self.num_items, exclude=exclude, items=items
-        )
-
-
-def check_sizes(num_users: int, num_items: int) -> None:
-    """Refuse a scorer of no users or no items."""
-    for name, value in (("num_users", num_users), ("num_items", num_items)):
-        check_count(name, value)

@@ -4,18 +4,16 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
-from torchrank.errors import TorchRankError, check_number, check_option
-from torchrank.models.factorization import check_pairs
-from torchrank.models.popularity import check_sizes
-from torchrank.ops.topk import top_k_of_chunks
+from torchrank.errors import TorchRankError, check_count, check_number, check_option
+from torchrank.models.item_scorer import ItemScorer
 
 #: items of one sentence at most: word2vec drops what follows
 _SENTENCE = 10_000
 
 
-class Prod2Vec(nn.Module):
+class Prod2Vec(ItemScorer):
     """Score an item by the similarity of its vector to the mean vector of the items a user preferred.
 
     Vectors are word2vec's: items preferred near each other in time by many users get vectors that agree. Preferred
@@ -45,13 +43,9 @@ class Prod2Vec(nn.Module):
     """
 
     def __init__(self, num_users: int, num_items: int, dim: int, *, similarity: str = "cosine") -> None:
-        super().__init__()
-        check_sizes(num_users, num_items)
-        if dim < 1:
-            raise TorchRankError(f"dim={dim!r}; give at least 1")
+        super().__init__(num_users, num_items)
+        check_count("dim", dim)
         check_option("similarity", similarity, ["cosine", "dot"])
-        self.num_users = num_users
-        self.num_items = num_items
         self.dim = dim
         self.similarity = similarity
         self.register_buffer("item_vectors", torch.zeros(num_items, dim))
@@ -113,9 +107,8 @@ class Prod2Vec(nn.Module):
             from gensim.models import Word2Vec
         except ImportError:
             raise TorchRankError("Prod2Vec learns by gensim: pip install 'torchrank[words]'") from None
-        for name, value, least in (("window", window, 1), ("epochs", epochs, 1), ("negatives", negatives, 1)):
-            if value < least:
-                raise TorchRankError(f"{name}={value!r}; give at least {least}")
+        for name, value in (("window", window), ("epochs", epochs), ("negatives", negatives)):
+            check_count(name, value)
         check_number("exponent", exponent)
         check_number("keep", keep, least=0)
         check_number("eta", eta, above=0)
@@ -151,20 +144,12 @@ class Prod2Vec(nn.Module):
 
     def forward(self, users: Tensor, items: Tensor) -> Tensor:
         """Score pairs: ``(...)`` users and items to ``(...)``."""
-        check_pairs(users, items, self.num_users, self.num_items)
+        self._check_pairs(users, items)
         return (self._scaled(self.user_vectors[users]) * self._scaled(self.item_vectors[items])).sum(-1)
 
     def score_all(self, users: Tensor) -> Tensor:
         """Score every item for some users: ``(B,)`` to ``(B, num_items)``."""
         return self._scaled(self.user_vectors[users]) @ self._scaled(self.item_vectors).T
-
-    def recommend(
-        self, users: Tensor, k: int, *, exclude: tuple[Tensor, Tensor] | None = None, items: Tensor | None = None
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """Find the best items of users, as :meth:`Factorization.recommend` does."""
-        return top_k_of_chunks(
-            self.score_all, users, k, num_users=self.num_users, num_items=self.num_items, exclude=exclude, items=items
-        )
 
 
 def _sentences(users: NDArray[np.integer], items: NDArray[np.integer]) -> list[list[int]]:
