@@ -13,7 +13,7 @@ import torch
 
 from tests.training import ddp_run, resume_run
 from torchrank.data import QueryDataset, make_queries
-from torchrank.data.loading import ListBatchSampler
+from torchrank.data.batch_sampler import ListBatchSampler
 from torchrank.errors import DataError, TorchRankError
 from torchrank.losses import SLAMLoss
 from torchrank.models import LinearScorer

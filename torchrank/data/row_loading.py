@@ -1,4 +1,4 @@
-"""Batches of a table's rows, shuffled anew every epoch, resumable inside an epoch."""
+"""Batches of a table's rows."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -7,16 +7,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from torchrank.data.loading import ListBatchSampler
+from torchrank.data.batch_sampler import BatchLoader, ListBatchSampler
 from torchrank.types import ObjectBatch
 
 
-class RowLoader:
+class RowLoader(BatchLoader):
     """Iterates over some rows of a table in batches; Lightning takes it in place of a ``DataLoader``.
 
-    It needs no worker processes: a batch is one index operation, on a tensor or on an array that may be mapped from a
-    file. Its ``state_dict`` lets Lightning resume inside an epoch with exactly the next batch. Order and behaviour
-    under DDP are those of :class:`~torchrank.data.loading.ListBatchSampler` with rows in place of lists.
+    A batch is one index operation, on a tensor or on an array that may be mapped from a file. The order of the batches,
+    resuming and DDP are those of :class:`~torchrank.data.ListBatchSampler` with rows in place of lists.
 
     Args:
         points: ``(n, d)`` tensor or array.
@@ -49,18 +48,9 @@ class RowLoader:
     ) -> None:
         self.points = points
         self.rows = torch.arange(len(points)) if rows is None else rows
-        self.batch_sampler = ListBatchSampler(
-            torch.ones(len(self.rows), dtype=torch.int64),
-            batch_size=batch_size,
-            shuffle=shuffle,
-            max_padding=1,
-            seed=seed,
-            rank=rank,
-            world_size=world_size,
-        )
-
-    def __len__(self) -> int:
-        return len(self.batch_sampler)
+        lengths = torch.ones(len(self.rows), dtype=torch.int64)
+        order: dict[str, Any] = {"shuffle": shuffle, "seed": seed, "rank": rank, "world_size": world_size}
+        super().__init__(ListBatchSampler(lengths, batch_size=batch_size, max_padding=1, **order))
 
     def __iter__(self) -> Iterator[ObjectBatch]:
         for chosen in self.batch_sampler:
@@ -69,18 +59,3 @@ class RowLoader:
                 yield ObjectBatch(self.points[rows.to(self.points.device)], rows)
             else:
                 yield ObjectBatch(torch.from_numpy(np.array(self.points[rows.numpy()], dtype=np.float64)), rows)
-
-    def state_dict(self) -> dict[str, int]:
-        """Where the loader stands."""
-        return self.batch_sampler.state_dict()
-
-    def load_state_dict(self, state: dict[str, int]) -> None:
-        """Go on where another loader stood.
-
-        Args:
-            state: of :meth:`state_dict`.
-
-        Raises:
-            DataError: the state is of another loader.
-        """
-        self.batch_sampler.load_state_dict(state)

@@ -1,10 +1,11 @@
-"""Padded batches of sequences, shuffled anew every epoch, resumable inside an epoch."""
+"""Padded batches of sequences."""
 
 from collections.abc import Iterator
+from typing import Any
 
 from torch import Tensor
 
-from torchrank.data.loading import ListBatchSampler
+from torchrank.data.batch_sampler import BatchLoader, ListBatchSampler
 from torchrank.data.sequences import SequenceDataset
 from torchrank.ops.ragged import ragged_index
 from torchrank.types import SequenceBatch
@@ -39,7 +40,7 @@ def collate_sequences(dataset: SequenceDataset, sequences: Tensor, *, longest: i
     )
 
 
-class SequenceLoader:
+class SequenceLoader(BatchLoader):
     """Iterates over sequences in padded batches; Lightning takes it in place of a ``DataLoader``.
 
     The order of the batches, resuming and DDP are those of :class:`~torchrank.data.ListBatchSampler`.
@@ -74,37 +75,11 @@ class SequenceLoader:
         rank: int = 0,
         world_size: int = 1,
     ) -> None:
+        order: dict[str, Any] = {"shuffle": shuffle, "seed": seed, "rank": rank, "world_size": world_size}
+        super().__init__(ListBatchSampler(dataset.lengths, batch_size=batch_size, max_padding=max_padding, **order))
         self.dataset = dataset
-        self.batch_sampler = ListBatchSampler(
-            dataset.lengths,
-            batch_size=batch_size,
-            shuffle=shuffle,
-            max_padding=max_padding,
-            seed=seed,
-            rank=rank,
-            world_size=world_size,
-        )
-        self._lengths = dataset.lengths.cpu()  # a batch's width must not wait for a device
-
-    def __len__(self) -> int:
-        return len(self.batch_sampler)
 
     def __iter__(self) -> Iterator[SequenceBatch]:
         for sequences in self.batch_sampler:
-            longest = int(self._lengths[sequences].max()) if len(sequences) else 1
-            yield collate_sequences(self.dataset, sequences.to(self.dataset.offsets.device), longest=longest)
-
-    def state_dict(self) -> dict[str, int]:
-        """Where the loader stands, see :meth:`ListBatchSampler.state_dict`."""
-        return self.batch_sampler.state_dict()
-
-    def load_state_dict(self, state: dict[str, int]) -> None:
-        """Go on where another loader stood, see :meth:`ListBatchSampler.load_state_dict`.
-
-        Args:
-            state: of :meth:`state_dict`.
-
-        Raises:
-            DataError: the state is of another loader.
-        """
-        self.batch_sampler.load_state_dict(state)
+            there = sequences.to(self.dataset.offsets.device)
+            yield collate_sequences(self.dataset, there, longest=self.batch_sampler.longest(sequences))

@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from torchrank.data.loading import ListBatchSampler
+from torchrank.data.batch_sampler import ListBatchSampler
 from torchrank.errors import DataError, ShapeError, TorchRankError, check_number, check_option
 from torchrank.losses import SLAMLoss
 from torchrank.ops.ragged import ragged_index

@@ -22,8 +22,9 @@ from torchrank.training.checkpoint_io import WholeCheckpointIO
 from torchrank.training.label_writer import LabelWriter
 from torchrank.training.launching import end_with_launcher
 from torchrank.training.listwise import ListwiseModule
+from torchrank.training.parts_data import PARTS_OF_STAGES
 from torchrank.training.perceptron import PerceptronModule
-from torchrank.training.query_data import PARTS_OF_STAGES, QueryDataModule
+from torchrank.training.query_data import QueryDataModule
 from torchrank.training.run_writer import RunWriter
 from torchrank.training.sequence_data import SequenceDataModule
 

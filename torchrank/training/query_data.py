@@ -1,27 +1,17 @@
 """Queries for training, validation, test and prediction, from files or from memory."""
 
 from pathlib import Path
-from typing import Any, Literal
-
-import pytorch_lightning as pl
+from typing import Any
 
 from torchrank.data.letor import read_letor
-from torchrank.data.loading import ListLoader
+from torchrank.data.list_loading import ListLoader
 from torchrank.data.normalization import METHODS
 from torchrank.data.queries import QueryDataset, concat_queries
 from torchrank.errors import DataError, check_option
-
-Part = Literal["train", "val", "test", "predict"]
-PARTS: tuple[Part, ...] = ("train", "val", "test", "predict")
-PARTS_OF_STAGES: dict[str, tuple[Part, ...]] = {
-    "fit": ("train", "val"),
-    "validate": ("val",),
-    "test": ("test",),
-    "predict": ("predict",),
-}
+from torchrank.training.parts_data import PARTS, Part, PartsDataModule
 
 
-class QueryDataModule(pl.LightningDataModule):
+class QueryDataModule(PartsDataModule[QueryDataset, ListLoader]):
     """Queries in padded batches for every stage of a Lightning ``Trainer``.
 
     A part is the path of a LETOR file, a list of paths that are put together (the parts of a fold), or a
@@ -74,46 +64,26 @@ class QueryDataModule(pl.LightningDataModule):
         max_padding: float = 0.2,
         seed: int = 0,
     ) -> None:
-        super().__init__()
+        parts: dict[Part, Any] = {"train": train, "val": val, "test": test, "predict": predict}
+        super().__init__(parts, batch_size=batch_size, shuffle=shuffle, max_padding=max_padding, seed=seed)
         methods = [normalize] if isinstance(normalize, str) else normalize or []
         for method in methods:
             check_option("normalize", method, METHODS)
         for part in groups or {}:
             check_option("groups", part, PARTS)
-        self.train, self.val, self.test, self.predict = train, val, test, predict
         self.groups = groups
         self.num_features = num_features
         self.zero_based = zero_based
         self.missing = missing
         self.normalize = normalize
-        self.batch_size = batch_size
-        self.shuffle = shuffle
-        self.max_padding = max_padding
-        self.seed = seed
         self._methods = methods
-        self._ready: dict[Part, QueryDataset] = {}
 
-    def setup(self, stage: str) -> None:
-        """Read what a stage needs, once.
-
-        Args:
-            stage: ``"fit"``, ``"validate"``, ``"test"`` or ``"predict"``.
+    def read_part(self, part: Part) -> QueryDataset:
+        """Read a part's files, where it is no dataset, and rescale it.
 
         Raises:
-            DataError: a file that cannot be read, or parts with unequal numbers of features.
+            DataError: a file that cannot be read, or another number of features than was asked for.
         """
-        for part in PARTS_OF_STAGES[stage]:
-            if getattr(self, part) is not None and part not in self._ready:
-                self._ready[part] = self._prepare(part)
-        widths = {part: data.num_features for part, data in self._ready.items()}
-        if len(set(widths.values())) > 1:
-            counts = ", ".join(f"{part} ({getattr(self, part)}) has {width}" for part, width in widths.items())
-            raise DataError(
-                f"the parts have unequal numbers of features: {counts}; if a file leaves out features that are"
-                f" always 0, say num_features={max(widths.values())}"
-            )
-
-    def _prepare(self, part: Part) -> QueryDataset:
         given: str | Path | list[str] | QueryDataset = getattr(self, part)
         if isinstance(given, QueryDataset):
             data = given
@@ -138,44 +108,10 @@ class QueryDataModule(pl.LightningDataModule):
             missing=self.missing,
         )
 
-    def dataset(self, part: Part) -> QueryDataset:
-        """Return a part as it was set up, normalised.
+    def batches_of(self, data: QueryDataset, **options: Any) -> ListLoader:
+        """Make the loader of a part."""
+        return ListLoader(data, **options)
 
-        Args:
-            part: ``"train"``, ``"val"``, ``"test"`` or ``"predict"``.
-
-        Raises:
-            DataError: the part was not given, or its stage has not been set up.
-        """
-        check_option("part", part, PARTS)
-        if part not in self._ready:
-            raise DataError(f"there is no {part} part; give QueryDataModule({part}=…) a file and set its stage up")
-        return self._ready[part]
-
-    def _loader(self, part: Part, *, shuffle: bool = False) -> ListLoader:
-        trainer = self.trainer
-        return ListLoader(
-            self.dataset(part),
-            batch_size=self.batch_size,
-            shuffle=shuffle,
-            max_padding=self.max_padding,
-            seed=self.seed,
-            rank=0 if trainer is None else trainer.global_rank,
-            world_size=1 if trainer is None else trainer.world_size,
-        )
-
-    def train_dataloader(self) -> ListLoader:
-        """Batches of the training part."""
-        return self._loader("train", shuffle=self.shuffle)
-
-    def val_dataloader(self) -> ListLoader | list[Any]:
-        """Batches of the validation part; an empty list where there is none."""
-        return [] if self.val is None else self._loader("val")
-
-    def test_dataloader(self) -> ListLoader:
-        """Batches of the test part."""
-        return self._loader("test")
-
-    def predict_dataloader(self) -> ListLoader:
-        """Batches of the part to be scored."""
-        return self._loader("predict")
+    def hint(self, most: int) -> str:
+        """Return what may help where parts have unequal numbers of features."""
+        return f"; if a file leaves out features that are always 0, say num_features={most}"

@@ -13,6 +13,7 @@ from torchrank.data.row_loading import RowLoader
 from torchrank.data.synthetic_objects import make_objects
 from torchrank.errors import DataError, TorchRankError
 from torchrank.training.curve_table import CurveTable
+from torchrank.training.parts_data import place_of
 
 
 class TableDataModule(pl.LightningDataModule):
@@ -110,16 +111,8 @@ class TableDataModule(pl.LightningDataModule):
         return table
 
     def _loader(self, rows: Tensor | None, *, shuffle: bool = False) -> RowLoader:
-        trainer = self.trainer
-        return RowLoader(
-            self.points,
-            rows,
-            batch_size=self.batch_size,
-            shuffle=shuffle,
-            seed=self.seed,
-            rank=0 if trainer is None else trainer.global_rank,
-            world_size=1 if trainer is None else trainer.world_size,
-        )
+        options: dict[str, Any] = {"batch_size": self.batch_size, "shuffle": shuffle, "seed": self.seed}
+        return RowLoader(self.points, rows, **options, **place_of(self.trainer))
 
     def train_dataloader(self) -> RowLoader:
         """Batches of the objects that train, shuffled every epoch."""

@@ -1,81 +1,13 @@
-"""Padded batches of lists of like length, shuffled anew every epoch, resumable inside an epoch."""
+"""Which lists make up which batch: of like length, shuffled anew every epoch, resumable inside an epoch."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from torchrank.data.queries import QueryDataset
-from torchrank.errors import DataError, TorchRankError, check_count, check_type
-from torchrank.ops.ragged import ragged_index
-from torchrank.types import ListBatch
-
-
-def collate_lists(dataset: QueryDataset, lists: Tensor, *, longest: int | None = None) -> ListBatch:
-    """Lay chosen lists side by side; every document is copied once.
-
-    Args:
-        dataset: the queries, on any device.
-        lists: ``(B,)`` int64 numbers of the lists, on the dataset's device.
-        longest: width of the batch; found from the lists by default.
-
-    Returns:
-        the batch, zeros as padding.
-
-    Example:
-        >>> data = QueryDataset(torch.ones(3, 2), torch.tensor([1.0, 0, 2]), torch.tensor([0, 2, 3]))
-        >>> batch = collate_lists(data, torch.tensor([1, 0]))
-        >>> batch.relevance.tolist(), batch.mask.tolist(), batch.features.shape
-        ([[2.0, 0.0], [1.0, 0.0]], [[True, False], [True, True]], torch.Size([2, 2, 2]))
-    """
-    width = (int(dataset.lengths[lists].max()) if len(lists) else 1) if longest is None else longest
-    documents, mask = ragged_index(dataset.offsets, lists, longest=width)
-    padding = ~mask
-    return ListBatch(
-        dataset.features[documents].masked_fill_(padding[..., None], 0),
-        dataset.relevance[documents].masked_fill_(padding, 0),
-        mask,
-        lists,
-        dataset.list_weights[lists],
-    )
-
-
-def collect_scores(dataset: QueryDataset, predictions: Iterable[tuple[Tensor, Tensor, Tensor]]) -> Tensor:
-    """Undo the batching: scores of batches, in any order, to one score a document.
-
-    Args:
-        dataset: the queries.
-        predictions: ``(B, L)`` scores, ``(B, L)`` mask and ``(B,)`` list numbers of every batch.
-
-    Returns:
-        ``(N,)`` in the dataset's order.
-
-    Raises:
-        DataError: some list was not scored.
-
-    Example:
-        >>> data = QueryDataset(torch.ones(3, 2), torch.zeros(3), torch.tensor([0, 2, 3]))
-        >>> scored = [(batch.relevance + batch.lists[:, None], batch.mask, batch.lists) for batch in ListLoader(data)]
-        >>> collect_scores(data, scored)
-        tensor([0., 0., 1.])
-    """
-    offsets = dataset.offsets.cpu()
-    parts, places, seen = [], [], torch.zeros(len(dataset), dtype=torch.bool)
-    for scores, mask, lists in predictions:
-        documents, found = ragged_index(offsets, lists.cpu(), longest=mask.shape[-1])
-        if not torch.equal(found, mask.cpu()):
-            raise DataError(f"the mask of lists {lists.tolist()[:8]} does not fit the dataset's lengths")
-        parts.append(scores.detach().cpu()[found])
-        places.append(documents[found])
-        seen[lists.cpu()] = True
-    if not bool(seen.all()):
-        raise DataError(
-            f"{int((~seen).sum())} of {len(seen)} lists were not scored, such as {int((~seen).nonzero()[0])}"
-        )
-    flat = torch.cat(parts)
-    return flat.new_empty(len(dataset.features)).index_put((torch.cat(places),), flat)
+from torchrank.errors import DataError, TorchRankError, check_count
 
 
 class ListBatchSampler:
@@ -132,8 +64,8 @@ class ListBatchSampler:
         self.seed = seed
         self.rank = rank
         self.world_size = world_size
-        sizes = lengths.cpu().numpy()
-        self._class = _length_classes(sizes, max_padding, least=world_size)
+        self._lengths = lengths.cpu()  # a batch's width must not wait for a device
+        self._class = _length_classes(self._lengths.numpy(), max_padding, least=world_size)
         self._bounds = _batch_bounds(np.bincount(self._class), batch_size * world_size)
         self._epoch = 0
         self._position = 0
@@ -160,6 +92,10 @@ class ListBatchSampler:
         random = np.random.default_rng([self.seed, self._epoch])
         lists = random.permutation(len(self._class))
         return lists[np.argsort(self._class[lists], kind="stable")], random.permutation(len(self))
+
+    def longest(self, lists: Tensor) -> int:
+        """Return how wide a batch of lists is; 1 where it has none."""
+        return int(self._lengths[lists].max()) if len(lists) else 1
 
     @property
     def sampler(self) -> "ListBatchSampler":
@@ -210,63 +146,21 @@ class ListBatchSampler:
         }
 
 
-class ListLoader:
-    """Iterates over a dataset in padded batches; Lightning takes it in place of a ``DataLoader``.
+class BatchLoader:
+    """Iterates over batches that a sampler chooses; Lightning takes it in place of a ``DataLoader``.
 
     It needs no worker processes: a batch is a few index operations on tensors in memory. Its ``state_dict`` lets
-    Lightning resume inside an epoch with exactly the next batch. See :class:`ListBatchSampler` for the order of the
-    batches, the options and what happens under DDP.
+    Lightning resume inside an epoch with exactly the next batch.
 
     Args:
-        dataset: the queries, on any device.
-        batch_size: most lists in a batch.
-        shuffle: shuffle every epoch.
-        max_padding: largest share of padding.
-        seed: of the shuffling.
-        rank: this process's number.
-        world_size: number of processes.
-
-    Raises:
-        TorchRankError: an option out of its range.
-
-    Example:
-        >>> from torchrank.data.synthetic_queries import make_queries
-        >>> loader = ListLoader(make_queries(100).dataset, batch_size=16, shuffle=True)
-        >>> sum(len(batch.lists) for batch in loader)
-        100
+        batch_sampler: chooses what makes up a batch.
     """
 
-    def __init__(
-        self,
-        dataset: QueryDataset,
-        *,
-        batch_size: int = 32,
-        shuffle: bool = False,
-        max_padding: float = 0.2,
-        seed: int = 0,
-        rank: int = 0,
-        world_size: int = 1,
-    ) -> None:
-        check_type("dataset", dataset, QueryDataset, "a QueryDataset, as read_letor makes one")
-        self.dataset = dataset
-        self.batch_sampler = ListBatchSampler(
-            dataset.lengths,
-            batch_size=batch_size,
-            shuffle=shuffle,
-            max_padding=max_padding,
-            seed=seed,
-            rank=rank,
-            world_size=world_size,
-        )
-        self._lengths = dataset.lengths.cpu()  # a batch's width must not wait for a device
+    def __init__(self, batch_sampler: ListBatchSampler) -> None:
+        self.batch_sampler = batch_sampler
 
     def __len__(self) -> int:
         return len(self.batch_sampler)
-
-    def __iter__(self) -> Iterator[ListBatch]:
-        for lists in self.batch_sampler:
-            longest = int(self._lengths[lists].max()) if len(lists) else 1
-            yield collate_lists(self.dataset, lists.to(self.dataset.offsets.device), longest=longest)
 
     def state_dict(self) -> dict[str, int]:
         """Where the loader stands, see :meth:`ListBatchSampler.state_dict`."""
