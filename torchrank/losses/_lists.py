@@ -1,10 +1,13 @@
-"""What every loss over lists does at its edges: checks, working precision, reduction."""
+"""What every loss over lists does at its edges, checks, working precision and reduction, and the modules' base."""
+
+from abc import ABC, abstractmethod
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from torchrank.errors import ShapeError, check_option
 from torchrank.ops.checks import check_list_weights, check_lists, check_relevance, check_tensors, check_weights
+from torchrank.ops.levels import has_ordered_pair
 from torchrank.ops.masked import fill_padding
 from torchrank.ops.precision import at_least_float32
 
@@ -72,3 +75,62 @@ def reduce_lists(values: Tensor, counted: Tensor, list_weights: Tensor | None, r
     weight = counted.to(values.dtype) if list_weights is None else list_weights * counted
     total = weight.sum()
     return values.sum() / torch.where(total > 0, total, torch.ones_like(total))
+
+
+class ReducedLoss(nn.Module):
+    """A loss of a batch, one value a list, row, pair or sequence, reduced.
+
+    Args:
+        reduction: ``"mean"``, ``"sum"`` or ``"none"``.
+
+    Raises:
+        TorchRankError: an unknown reduction.
+    """
+
+    def __init__(self, *, reduction: str = "mean") -> None:
+        super().__init__()
+        check_option("reduction", reduction, REDUCTIONS)
+        self.reduction = reduction
+
+
+class ListwiseLoss(ReducedLoss, ABC):
+    """A loss of a batch of lists; the subclass says which in :meth:`each`, and which lists count in :meth:`counted`.
+
+    Args:
+        reduction: ``"mean"`` (over the lists that count), ``"sum"`` or ``"none"``.
+
+    Raises:
+        TorchRankError: an unknown reduction.
+    """
+
+    @abstractmethod
+    def each(self, scores: Tensor, relevance: Tensor, mask: Tensor | None, document_weights: Tensor | None) -> Tensor:
+        """Return the loss of each list: ``(...)``."""
+
+    def counted(self, relevance: Tensor, mask: Tensor | None) -> Tensor:
+        """Return the lists that a mean is over: ``(...)`` boolean, those with an ordered pair."""
+        return has_ordered_pair(at_least_float32(relevance), mask)
+
+    def forward(
+        self,
+        scores: Tensor,
+        relevance: Tensor,
+        mask: Tensor | None = None,
+        list_weights: Tensor | None = None,
+        *,
+        document_weights: Tensor | None = None,
+    ) -> Tensor:
+        """Reduce the loss of each list.
+
+        Args:
+            scores: ``(..., L)``.
+            relevance: ``(..., L)``.
+            mask: ``(..., L)`` boolean or None.
+            list_weights: ``(...)`` weight of each list, or None for ones.
+            document_weights: ``(..., L)``, as in the function of the loss.
+
+        Returns:
+            a scalar, or ``(...)`` for ``reduction="none"``.
+        """
+        each = self.each(scores, relevance, mask, document_weights)
+        return reduce_lists(each, self.counted(relevance, mask), list_weights, self.reduction)

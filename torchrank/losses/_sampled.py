@@ -3,10 +3,10 @@
 from abc import ABC, abstractmethod
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from torchrank.errors import ShapeError, check_option
-from torchrank.losses._lists import REDUCTIONS, reduce_lists
+from torchrank.errors import ShapeError
+from torchrank.losses._lists import ReducedLoss, reduce_lists
 from torchrank.ops.checks import check_tensors
 from torchrank.ops.masked import fill_padding
 from torchrank.ops.precision import at_least_float32
@@ -58,7 +58,7 @@ def reduce_rows(each: Tensor, negative: Tensor, mask: Tensor | None, weights: Te
     return reduce_lists(each, counted, weights, reduction)
 
 
-class SampledLoss(nn.Module, ABC):
+class SampledLoss(ReducedLoss, ABC):
     """A loss of wanted items against sampled ones, reduced; the subclass says which in :meth:`each`.
 
     Args:
@@ -67,11 +67,6 @@ class SampledLoss(nn.Module, ABC):
     Raises:
         TorchRankError: an unknown reduction.
     """
-
-    def __init__(self, *, reduction: str = "mean") -> None:
-        super().__init__()
-        check_option("reduction", reduction, REDUCTIONS)
-        self.reduction = reduction
 
     @abstractmethod
     def each(self, positive: Tensor, negative: Tensor, mask: Tensor | None) -> Tensor:

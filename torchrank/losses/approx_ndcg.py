@@ -7,14 +7,13 @@ Source: Qin, Liu & Li, "A General Approximation Framework for Direct Optimizatio
 import math
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from torchrank.errors import check_number, check_option
-from torchrank.losses._lists import REDUCTIONS, prepare, prepare_weights, reduce_lists
+from torchrank.errors import check_number
+from torchrank.losses._lists import ListwiseLoss, prepare, prepare_weights
 from torchrank.ops.gains import discounts, scaled_gains
 from torchrank.ops.levels import has_ordered_pair
 from torchrank.ops.pairs import row_blocks, sum_pairs, with_gradient
-from torchrank.ops.precision import at_least_float32
 from torchrank.types import ScoreLipschitz
 
 _STEEPEST = 0.373365  # S / ((2 + S) ln(2 + S)) at its largest, where S = 2 ln(2 + S); rounded up
@@ -89,7 +88,7 @@ def _check_temperature(temperature: float) -> None:
     check_number("temperature", temperature, above=0)
 
 
-class ApproxNDCGLoss(nn.Module):
+class ApproxNDCGLoss(ListwiseLoss):
     """The ApproxNDCG loss of a batch of lists, as :func:`approx_ndcg_loss`.
 
     The mean is over the lists that hold at least one ordered pair.
@@ -107,37 +106,15 @@ class ApproxNDCGLoss(nn.Module):
     """
 
     def __init__(self, *, temperature: float = 0.1, reduction: str = "mean") -> None:
-        super().__init__()
+        super().__init__(reduction=reduction)
         _check_temperature(temperature)
-        check_option("reduction", reduction, REDUCTIONS)
         self.temperature = temperature
-        self.reduction = reduction
 
-    def forward(
-        self,
-        scores: Tensor,
-        relevance: Tensor,
-        mask: Tensor | None = None,
-        list_weights: Tensor | None = None,
-        *,
-        document_weights: Tensor | None = None,
-    ) -> Tensor:
-        """Reduce the loss of each list.
-
-        Args:
-            scores: ``(..., L)``.
-            relevance: ``(..., L)``.
-            mask: ``(..., L)`` boolean or None.
-            list_weights: ``(...)`` weight of each list, or None for ones.
-            document_weights: ``(..., L)``, as in :func:`approx_ndcg_loss`.
-
-        Returns:
-            a scalar, or ``(...)`` for ``reduction="none"``.
-        """
-        each = approx_ndcg_loss(
+    def each(self, scores: Tensor, relevance: Tensor, mask: Tensor | None, document_weights: Tensor | None) -> Tensor:
+        """Return :func:`approx_ndcg_loss`."""
+        return approx_ndcg_loss(
             scores, relevance, mask, temperature=self.temperature, document_weights=document_weights
         )
-        return reduce_lists(each, has_ordered_pair(at_least_float32(relevance), mask), list_weights, self.reduction)
 
     def score_lipschitz(self, length: int) -> ScoreLipschitz:
         """Bound the gradient in the scores of a list of ``length`` documents, as `torchrank.theory` asks.

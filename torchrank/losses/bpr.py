@@ -7,10 +7,10 @@ Source: Rendle et al., "BPR: Bayesian Personalized Ranking from Implicit Feedbac
 import math
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from torchrank.errors import ShapeError, check_option
-from torchrank.losses._lists import REDUCTIONS, reduce_lists
+from torchrank.errors import ShapeError
+from torchrank.losses._lists import ReducedLoss, reduce_lists
 from torchrank.ops.checks import check_tensors
 from torchrank.ops.precision import at_least_float32, softplus
 from torchrank.types import ScoreLipschitz
@@ -45,7 +45,7 @@ def bpr_loss(positive: Tensor, negative: Tensor, weights: Tensor | None = None) 
     return each * weights.to(each.dtype)
 
 
-class BPRLoss(nn.Module):
+class BPRLoss(ReducedLoss):
     """The BPR loss of a batch of pairs, as :func:`bpr_loss`.
 
     Args:
@@ -59,11 +59,6 @@ class BPRLoss(nn.Module):
         >>> BPRLoss()(torch.tensor([0.0, 0.0]), torch.tensor([0.0, 0.0]))
         tensor(0.6931)
     """
-
-    def __init__(self, *, reduction: str = "mean") -> None:
-        super().__init__()
-        check_option("reduction", reduction, REDUCTIONS)
-        self.reduction = reduction
 
     def forward(self, positive: Tensor, negative: Tensor, weights: Tensor | None = None) -> Tensor:
         """Reduce the loss of each pair.

@@ -10,10 +10,10 @@ and 4.
 import math
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from torchrank.errors import ShapeError, check_option
-from torchrank.losses._lists import REDUCTIONS, reduce_lists
+from torchrank.errors import ShapeError
+from torchrank.losses._lists import ReducedLoss, reduce_lists
 from torchrank.ops.checks import check_tensors
 from torchrank.ops.precision import at_least_float32
 from torchrank.types import ScoreLipschitz
@@ -71,7 +71,7 @@ def _check_rows(name: str, values: Tensor | None, rows: Tensor) -> None:
         raise ShapeError(f"{name} has shape {tuple(values.shape)}, there are {len(rows)} rows; give one a row")
 
 
-class InBatchSoftmaxLoss(nn.Module):
+class InBatchSoftmaxLoss(ReducedLoss):
     """The softmax cross-entropy over a batch, as :func:`in_batch_softmax_loss`.
 
     Args:
@@ -87,10 +87,8 @@ class InBatchSoftmaxLoss(nn.Module):
     """
 
     def __init__(self, *, correct_positive: bool = True, reduction: str = "mean") -> None:
-        super().__init__()
-        check_option("reduction", reduction, REDUCTIONS)
+        super().__init__(reduction=reduction)
         self.correct_positive = correct_positive
-        self.reduction = reduction
 
     def forward(
         self, scores: Tensor, items: Tensor | None = None, log_q: Tensor | None = None, weights: Tensor | None = None

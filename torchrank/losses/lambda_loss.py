@@ -7,16 +7,15 @@ functions of the current order, so the loss jumps where two scores cross; its gr
 import math
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from torchrank.errors import TorchRankError, check_number, check_option
-from torchrank.losses._lists import REDUCTIONS, prepare, prepare_weights, reduce_lists
+from torchrank.losses._lists import ListwiseLoss, prepare, prepare_weights
 from torchrank.ops.checks import check_cutoff
 from torchrank.ops.gains import cut_discounts, scaled_gains
 from torchrank.ops.levels import has_ordered_pair
 from torchrank.ops.masked import fill_padding
 from torchrank.ops.pairs import sum_pairs, with_gradient
-from torchrank.ops.precision import at_least_float32
 from torchrank.types import ScoreLipschitz
 
 VARIANTS = ("ndcg1", "ndcg2", "ndcg2++")
@@ -147,7 +146,7 @@ def _check_options(variant: str, sigma: float, mu: float | None, k: int | None) 
     return mu
 
 
-class LambdaLoss(nn.Module):
+class LambdaLoss(ListwiseLoss):
     """The LambdaLoss of a batch of lists, as :func:`lambda_loss`.
 
     The mean is over the lists that hold at least one ordered pair.
@@ -176,37 +175,16 @@ class LambdaLoss(nn.Module):
         k: int | None = None,
         reduction: str = "mean",
     ) -> None:
-        super().__init__()
+        super().__init__(reduction=reduction)
         _check_options(variant, sigma, mu, k)
-        check_option("reduction", reduction, REDUCTIONS)
         self.variant = variant
         self.sigma = sigma
         self.mu = mu
         self.k = k
-        self.reduction = reduction
 
-    def forward(
-        self,
-        scores: Tensor,
-        relevance: Tensor,
-        mask: Tensor | None = None,
-        list_weights: Tensor | None = None,
-        *,
-        document_weights: Tensor | None = None,
-    ) -> Tensor:
-        """Reduce the loss of each list.
-
-        Args:
-            scores: ``(..., L)``.
-            relevance: ``(..., L)``.
-            mask: ``(..., L)`` boolean or None.
-            list_weights: ``(...)`` weight of each list, or None for ones.
-            document_weights: ``(..., L)``, as in :func:`lambda_loss`.
-
-        Returns:
-            a scalar, or ``(...)`` for ``reduction="none"``.
-        """
-        each = lambda_loss(
+    def each(self, scores: Tensor, relevance: Tensor, mask: Tensor | None, document_weights: Tensor | None) -> Tensor:
+        """Return :func:`lambda_loss`."""
+        return lambda_loss(
             scores,
             relevance,
             mask,
@@ -216,7 +194,6 @@ class LambdaLoss(nn.Module):
             k=self.k,
             document_weights=document_weights,
         )
-        return reduce_lists(each, has_ordered_pair(at_least_float32(relevance), mask), list_weights, self.reduction)
 
     def score_lipschitz(self, length: int) -> ScoreLipschitz:
         """Bound the gradient in the scores of a list of ``length`` documents, as `torchrank.theory` asks.

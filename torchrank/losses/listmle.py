@@ -6,12 +6,10 @@ Source: Xia et al., "Listwise Approach to Learning to Rank: Theory and Algorithm
 import math
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from torchrank.errors import check_option
-from torchrank.losses._lists import REDUCTIONS, prepare, prepare_weights, reduce_lists
+from torchrank.losses._lists import ListwiseLoss, prepare, prepare_weights
 from torchrank.ops.levels import has_ordered_pair, sort_levels
-from torchrank.ops.precision import at_least_float32
 from torchrank.types import ScoreLipschitz
 
 
@@ -55,7 +53,7 @@ def listmle_loss(
     return torch.where(has_ordered_pair(relevance, mask), loss, torch.zeros_like(loss))
 
 
-class ListMLELoss(nn.Module):
+class ListMLELoss(ListwiseLoss):
     """The ListMLE loss of a batch of lists, as :func:`listmle_loss`.
 
     The mean is over the lists that hold at least one ordered pair.
@@ -71,34 +69,9 @@ class ListMLELoss(nn.Module):
         tensor(0.6931)
     """
 
-    def __init__(self, *, reduction: str = "mean") -> None:
-        super().__init__()
-        check_option("reduction", reduction, REDUCTIONS)
-        self.reduction = reduction
-
-    def forward(
-        self,
-        scores: Tensor,
-        relevance: Tensor,
-        mask: Tensor | None = None,
-        list_weights: Tensor | None = None,
-        *,
-        document_weights: Tensor | None = None,
-    ) -> Tensor:
-        """Reduce the loss of each list.
-
-        Args:
-            scores: ``(..., L)``.
-            relevance: ``(..., L)``.
-            mask: ``(..., L)`` boolean or None.
-            list_weights: ``(...)`` weight of each list, or None for ones.
-            document_weights: ``(..., L)``, as in :func:`listmle_loss`.
-
-        Returns:
-            a scalar, or ``(...)`` for ``reduction="none"``.
-        """
-        each = listmle_loss(scores, relevance, mask, document_weights=document_weights)
-        return reduce_lists(each, has_ordered_pair(at_least_float32(relevance), mask), list_weights, self.reduction)
+    def each(self, scores: Tensor, relevance: Tensor, mask: Tensor | None, document_weights: Tensor | None) -> Tensor:
+        """Return :func:`listmle_loss`."""
+        return listmle_loss(scores, relevance, mask, document_weights=document_weights)
 
     def score_lipschitz(self, length: int) -> ScoreLipschitz:
         """Bound the gradient in the scores of a list of ``length`` documents, as `torchrank.theory` asks.

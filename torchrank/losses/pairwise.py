@@ -7,16 +7,16 @@ al., "Learning to Rank using Gradient Descent" (logistic; RankNet).
 import math
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
-from torchrank.errors import check_number, check_option
-from torchrank.losses._lists import REDUCTIONS, prepare, prepare_weights, reduce_lists
+from torchrank.errors import check_number
+from torchrank.losses._lists import ListwiseLoss, prepare, prepare_weights
 from torchrank.ops.dominance import dominance_sums
-from torchrank.ops.levels import Levels, has_ordered_pair, level_bounds, sort_levels
+from torchrank.ops.levels import Levels, level_bounds, sort_levels
 from torchrank.ops.masked import masked_count
 from torchrank.ops.pairs import sum_pairs, with_gradient
-from torchrank.ops.precision import at_least_float32, softplus
+from torchrank.ops.precision import softplus
 from torchrank.types import ScoreLipschitz
 
 
@@ -150,7 +150,7 @@ def pairwise_logistic_loss(
     return with_gradient(value / pairs, scores, gradient / pairs.unsqueeze(-1))
 
 
-class PairwiseHingeLoss(nn.Module):
+class PairwiseHingeLoss(ListwiseLoss):
     """The pairwise hinge loss of a batch of lists, as :func:`pairwise_hinge_loss`.
 
     The mean is over the lists that hold at least one ordered pair.
@@ -168,35 +168,13 @@ class PairwiseHingeLoss(nn.Module):
     """
 
     def __init__(self, *, margin: float = 1.0, reduction: str = "mean") -> None:
-        super().__init__()
+        super().__init__(reduction=reduction)
         check_number("margin", margin, least=0)
-        check_option("reduction", reduction, REDUCTIONS)
         self.margin = margin
-        self.reduction = reduction
 
-    def forward(
-        self,
-        scores: Tensor,
-        relevance: Tensor,
-        mask: Tensor | None = None,
-        list_weights: Tensor | None = None,
-        *,
-        document_weights: Tensor | None = None,
-    ) -> Tensor:
-        """Reduce the loss of each list.
-
-        Args:
-            scores: ``(..., L)``.
-            relevance: ``(..., L)``.
-            mask: ``(..., L)`` boolean or None.
-            list_weights: ``(...)`` weight of each list, or None for ones.
-            document_weights: ``(..., L)`` factors of the pairs in which the document is the more relevant.
-
-        Returns:
-            a scalar, or ``(...)`` for ``reduction="none"``.
-        """
-        each = pairwise_hinge_loss(scores, relevance, mask, margin=self.margin, document_weights=document_weights)
-        return reduce_lists(each, has_ordered_pair(at_least_float32(relevance), mask), list_weights, self.reduction)
+    def each(self, scores: Tensor, relevance: Tensor, mask: Tensor | None, document_weights: Tensor | None) -> Tensor:
+        """Return :func:`pairwise_hinge_loss`."""
+        return pairwise_hinge_loss(scores, relevance, mask, margin=self.margin, document_weights=document_weights)
 
     def score_lipschitz(self, length: int) -> ScoreLipschitz:
         """Bound the gradient in the scores of a list of ``length`` documents, as `torchrank.theory` asks.
@@ -206,7 +184,7 @@ class PairwiseHingeLoss(nn.Module):
         return ScoreLipschitz(2.0, math.sqrt(length / (length - 1))) if length > 1 else ScoreLipschitz(0.0, 0.0)
 
 
-class PairwiseLogisticLoss(nn.Module):
+class PairwiseLogisticLoss(ListwiseLoss):
     """The pairwise logistic loss of a batch of lists, as :func:`pairwise_logistic_loss`.
 
     The mean is over the lists that hold at least one ordered pair.
@@ -222,34 +200,9 @@ class PairwiseLogisticLoss(nn.Module):
         tensor(0.6931)
     """
 
-    def __init__(self, *, reduction: str = "mean") -> None:
-        super().__init__()
-        check_option("reduction", reduction, REDUCTIONS)
-        self.reduction = reduction
-
-    def forward(
-        self,
-        scores: Tensor,
-        relevance: Tensor,
-        mask: Tensor | None = None,
-        list_weights: Tensor | None = None,
-        *,
-        document_weights: Tensor | None = None,
-    ) -> Tensor:
-        """Reduce the loss of each list.
-
-        Args:
-            scores: ``(..., L)``.
-            relevance: ``(..., L)``.
-            mask: ``(..., L)`` boolean or None.
-            list_weights: ``(...)`` weight of each list, or None for ones.
-            document_weights: ``(..., L)`` factors of the pairs in which the document is the more relevant.
-
-        Returns:
-            a scalar, or ``(...)`` for ``reduction="none"``.
-        """
-        each = pairwise_logistic_loss(scores, relevance, mask, document_weights=document_weights)
-        return reduce_lists(each, has_ordered_pair(at_least_float32(relevance), mask), list_weights, self.reduction)
+    def each(self, scores: Tensor, relevance: Tensor, mask: Tensor | None, document_weights: Tensor | None) -> Tensor:
+        """Return :func:`pairwise_logistic_loss`."""
+        return pairwise_logistic_loss(scores, relevance, mask, document_weights=document_weights)
 
     def score_lipschitz(self, length: int) -> ScoreLipschitz:
         """Bound the gradient in the scores of a list of ``length`` documents, as `torchrank.theory` asks.

@@ -3,10 +3,9 @@
 import math
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from torchrank.errors import check_option
-from torchrank.losses._lists import REDUCTIONS, prepare, prepare_weights, reduce_lists
+from torchrank.losses._lists import ListwiseLoss, prepare, prepare_weights
 from torchrank.ops.masked import masked_count, masked_mean
 from torchrank.ops.precision import softplus
 from torchrank.types import ScoreLipschitz
@@ -70,7 +69,7 @@ def _mean(values: Tensor, mask: Tensor | None, document_weights: Tensor | None) 
     return masked_mean(values, mask)
 
 
-class PointwiseSquaredLoss(nn.Module):
+class PointwiseSquaredLoss(ListwiseLoss):
     """The pointwise squared loss of a batch of lists, as :func:`pointwise_squared_loss`.
 
     The mean is over the lists that hold at least one real document.
@@ -86,34 +85,13 @@ class PointwiseSquaredLoss(nn.Module):
         tensor(4.)
     """
 
-    def __init__(self, *, reduction: str = "mean") -> None:
-        super().__init__()
-        check_option("reduction", reduction, REDUCTIONS)
-        self.reduction = reduction
+    def each(self, scores: Tensor, relevance: Tensor, mask: Tensor | None, document_weights: Tensor | None) -> Tensor:
+        """Return :func:`pointwise_squared_loss`."""
+        return pointwise_squared_loss(scores, relevance, mask, document_weights=document_weights)
 
-    def forward(
-        self,
-        scores: Tensor,
-        relevance: Tensor,
-        mask: Tensor | None = None,
-        list_weights: Tensor | None = None,
-        *,
-        document_weights: Tensor | None = None,
-    ) -> Tensor:
-        """Reduce the loss of each list.
-
-        Args:
-            scores: ``(..., L)``.
-            relevance: ``(..., L)``.
-            mask: ``(..., L)`` boolean or None.
-            list_weights: ``(...)`` weight of each list, or None for ones.
-            document_weights: ``(..., L)``, as in :func:`pointwise_squared_loss`.
-
-        Returns:
-            a scalar, or ``(...)`` for ``reduction="none"``.
-        """
-        each = pointwise_squared_loss(scores, relevance, mask, document_weights=document_weights)
-        return reduce_lists(each, masked_count(relevance, mask) > 0, list_weights, self.reduction)
+    def counted(self, relevance: Tensor, mask: Tensor | None) -> Tensor:
+        """Return the lists with a real document: ``(...)`` boolean."""
+        return masked_count(relevance, mask) > 0
 
     def score_lipschitz(self, length: int) -> ScoreLipschitz:
         """Bound the gradient in the scores of a list of ``length`` documents, as `torchrank.theory` asks.
@@ -123,7 +101,7 @@ class PointwiseSquaredLoss(nn.Module):
         return ScoreLipschitz(math.inf, math.inf) if length > 0 else ScoreLipschitz(0.0, 0.0)
 
 
-class PointwiseLogisticLoss(nn.Module):
+class PointwiseLogisticLoss(ListwiseLoss):
     """The pointwise logistic loss of a batch of lists, as :func:`pointwise_logistic_loss`.
 
     The mean is over the lists that hold at least one real document.
@@ -139,34 +117,13 @@ class PointwiseLogisticLoss(nn.Module):
         tensor(0.6931)
     """
 
-    def __init__(self, *, reduction: str = "mean") -> None:
-        super().__init__()
-        check_option("reduction", reduction, REDUCTIONS)
-        self.reduction = reduction
+    def each(self, scores: Tensor, relevance: Tensor, mask: Tensor | None, document_weights: Tensor | None) -> Tensor:
+        """Return :func:`pointwise_logistic_loss`."""
+        return pointwise_logistic_loss(scores, relevance, mask, document_weights=document_weights)
 
-    def forward(
-        self,
-        scores: Tensor,
-        relevance: Tensor,
-        mask: Tensor | None = None,
-        list_weights: Tensor | None = None,
-        *,
-        document_weights: Tensor | None = None,
-    ) -> Tensor:
-        """Reduce the loss of each list.
-
-        Args:
-            scores: ``(..., L)``.
-            relevance: ``(..., L)``.
-            mask: ``(..., L)`` boolean or None.
-            list_weights: ``(...)`` weight of each list, or None for ones.
-            document_weights: ``(..., L)``, as in :func:`pointwise_logistic_loss`.
-
-        Returns:
-            a scalar, or ``(...)`` for ``reduction="none"``.
-        """
-        each = pointwise_logistic_loss(scores, relevance, mask, document_weights=document_weights)
-        return reduce_lists(each, masked_count(relevance, mask) > 0, list_weights, self.reduction)
+    def counted(self, relevance: Tensor, mask: Tensor | None) -> Tensor:
+        """Return the lists with a real document: ``(...)`` boolean."""
+        return masked_count(relevance, mask) > 0
 
     def score_lipschitz(self, length: int) -> ScoreLipschitz:
         """Bound the gradient in the scores of a list of ``length`` documents, as `torchrank.theory` asks.

@@ -5,10 +5,9 @@ eq 19 and 20.
 """
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from torchrank.errors import check_option
-from torchrank.losses._lists import REDUCTIONS, reduce_lists
+from torchrank.losses._lists import ReducedLoss, reduce_lists
 from torchrank.ops.precision import at_least_float32
 from torchrank.ops.projection import project
 
@@ -41,7 +40,7 @@ def projection_loss(points: Tensor, control_points: Tensor, *, observed: Tensor 
     return project(at_least_float32(points), at_least_float32(control_points), observed=observed)[1]
 
 
-class ProjectionLoss(nn.Module):
+class ProjectionLoss(ReducedLoss):
     """The mean squared distance of a batch of points to a curve, as :func:`projection_loss`.
 
     Args:
@@ -54,11 +53,6 @@ class ProjectionLoss(nn.Module):
         >>> ProjectionLoss(reduction="sum")(torch.tensor([[1.0, 0.0], [0.5, 0.5]]), torch.tensor([[0.0, 1.0]] * 2))
         tensor(0.5000)
     """
-
-    def __init__(self, *, reduction: str = "mean") -> None:
-        super().__init__()
-        check_option("reduction", reduction, REDUCTIONS)
-        self.reduction = reduction
 
     def forward(self, points: Tensor, control_points: Tensor, observed: Tensor | None = None) -> Tensor:
         """Reduce the squared distance of each point.

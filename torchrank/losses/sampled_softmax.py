@@ -6,11 +6,11 @@ Accelerate Training of a Neural Probabilistic Language Model" (2008).
 """
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
-from torchrank.errors import ShapeError, check_option
-from torchrank.losses._lists import REDUCTIONS
+from torchrank.errors import ShapeError
+from torchrank.losses._lists import ReducedLoss
 from torchrank.losses._sampled import prepare_samples, reduce_rows
 from torchrank.ops.checks import check_tensors
 from torchrank.ops.masked import fill_padding
@@ -71,7 +71,7 @@ def _corrected(name: str, log_q: Tensor | None, scores: Tensor) -> Tensor:
     return scores - log_q.to(scores.dtype)
 
 
-class SampledSoftmaxLoss(nn.Module):
+class SampledSoftmaxLoss(ReducedLoss):
     """The sampled cross-entropy of a batch, as :func:`sampled_softmax_loss`.
 
     Args:
@@ -84,11 +84,6 @@ class SampledSoftmaxLoss(nn.Module):
         >>> SampledSoftmaxLoss()(torch.tensor([0.0]), torch.tensor([[0.0, 0.0]]))
         tensor(1.0986)
     """
-
-    def __init__(self, *, reduction: str = "mean") -> None:
-        super().__init__()
-        check_option("reduction", reduction, REDUCTIONS)
-        self.reduction = reduction
 
     def forward(
         self,

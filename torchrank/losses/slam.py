@@ -8,10 +8,10 @@ import math
 import warnings
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from torchrank.errors import TorchRankError, check_number, check_option
-from torchrank.losses._lists import REDUCTIONS, prepare, prepare_weights, reduce_lists
+from torchrank.losses._lists import ReducedLoss, prepare, prepare_weights, reduce_lists
 from torchrank.ops.checks import check_cutoff, check_lists, check_relevance, values_can_be_read
 from torchrank.ops.gains import cut_discounts, scaled_gains
 from torchrank.ops.levels import Levels, best_below, has_ordered_pair, level_means, sort_levels
@@ -214,7 +214,7 @@ def _warn_of_order(weights: Tensor, relevance: Tensor, mask: Tensor | None) -> N
         )
 
 
-class SLAMLoss(nn.Module):
+class SLAMLoss(ReducedLoss):
     """The SLAM loss of a batch of lists, as :func:`slam_loss`.
 
     The mean is over the lists that hold at least one ordered pair.
@@ -245,16 +245,14 @@ class SLAMLoss(nn.Module):
         k: int | None = None,
         reduction: str = "mean",
     ) -> None:
-        super().__init__()
+        super().__init__(reduction=reduction)
         _check_options(measure, ties, k)
         check_number("margin", margin, least=0)
-        check_option("reduction", reduction, REDUCTIONS)
         self.measure = measure
         self.margin = margin
         self.graded_margin = graded_margin
         self.ties = ties
         self.k = k
-        self.reduction = reduction
 
     def forward(
         self,

@@ -6,10 +6,10 @@ Source: Cao et al., "Learning to Rank: From Pairwise Approach to Listwise Approa
 import math
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from torchrank.errors import check_option
-from torchrank.losses._lists import REDUCTIONS, prepare, prepare_weights, reduce_lists
+from torchrank.losses._lists import ListwiseLoss, prepare, prepare_weights
 from torchrank.ops.masked import fill_padding
 from torchrank.types import ScoreLipschitz
 
@@ -63,7 +63,7 @@ def softmax_loss(
     return torch.where(relevance.amax(-1) > 0, loss, torch.zeros_like(loss))
 
 
-class SoftmaxLoss(nn.Module):
+class SoftmaxLoss(ListwiseLoss):
     """The softmax cross-entropy of a batch of lists, as :func:`softmax_loss`.
 
     The mean is over the lists that hold at least one relevant document.
@@ -81,35 +81,17 @@ class SoftmaxLoss(nn.Module):
     """
 
     def __init__(self, *, target: str = "softmax", reduction: str = "mean") -> None:
-        super().__init__()
+        super().__init__(reduction=reduction)
         check_option("target", target, TARGETS)
-        check_option("reduction", reduction, REDUCTIONS)
         self.target = target
-        self.reduction = reduction
 
-    def forward(
-        self,
-        scores: Tensor,
-        relevance: Tensor,
-        mask: Tensor | None = None,
-        list_weights: Tensor | None = None,
-        *,
-        document_weights: Tensor | None = None,
-    ) -> Tensor:
-        """Reduce the loss of each list.
+    def each(self, scores: Tensor, relevance: Tensor, mask: Tensor | None, document_weights: Tensor | None) -> Tensor:
+        """Return :func:`softmax_loss`."""
+        return softmax_loss(scores, relevance, mask, target=self.target, document_weights=document_weights)
 
-        Args:
-            scores: ``(..., L)``.
-            relevance: ``(..., L)``.
-            mask: ``(..., L)`` boolean or None.
-            list_weights: ``(...)`` weight of each list, or None for ones.
-            document_weights: ``(..., L)``, as in :func:`softmax_loss`.
-
-        Returns:
-            a scalar, or ``(...)`` for ``reduction="none"``.
-        """
-        each = softmax_loss(scores, relevance, mask, target=self.target, document_weights=document_weights)
-        return reduce_lists(each, (fill_padding(relevance, mask, 0) > 0).any(-1), list_weights, self.reduction)
+    def counted(self, relevance: Tensor, mask: Tensor | None) -> Tensor:
+        """Return the lists with a relevant document: ``(...)`` boolean."""
+        return (fill_padding(relevance, mask, 0) > 0).any(-1)
 
     def score_lipschitz(self, length: int) -> ScoreLipschitz:
         """Bound the gradient in the scores of a list of ``length`` documents, as `torchrank.theory` asks.

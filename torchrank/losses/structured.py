@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from typing import cast
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from torchrank.errors import check_option
-from torchrank.losses._lists import REDUCTIONS
+from torchrank.losses._lists import ReducedLoss
 from torchrank.ops.chain import augmented_labels, check_cost, one_dtype, over_length, position_scores
 from torchrank.ops.chain_checks import check_chain, check_labels
 from torchrank.ops.chain_partition import log_partition
@@ -197,7 +197,7 @@ def _reduce(values: Tensor, reduction: str) -> Tensor:
     return values.sum() if reduction == "sum" else values.sum() / max(len(values), 1)
 
 
-class StructuredHingeLoss(nn.Module):
+class StructuredHingeLoss(ReducedLoss):
     """The structured hinge of a batch of sequences, as :func:`structured_hinge_loss`.
 
     Args:
@@ -223,8 +223,8 @@ class StructuredHingeLoss(nn.Module):
         normalize: str | None = None,
         reduction: str = "mean",
     ) -> None:
-        super().__init__()
-        _check_module(normalize, reduction)
+        super().__init__(reduction=reduction)
+        _check_normalize(normalize)
         if isinstance(cost, int | float):
             self.cost: float | list[list[float]] = cost
             matrix = None
@@ -233,7 +233,6 @@ class StructuredHingeLoss(nn.Module):
             self.cost = matrix.tolist()
         self.register_buffer("cost_matrix", matrix, persistent=False)
         self.normalize = normalize
-        self.reduction = reduction
 
     def forward(
         self,
@@ -270,7 +269,7 @@ class StructuredHingeLoss(nn.Module):
         return _lipschitz(length)
 
 
-class StructuredPerceptronLoss(nn.Module):
+class StructuredPerceptronLoss(ReducedLoss):
     """The structured perceptron's loss of a batch of sequences, as :func:`structured_perceptron_loss`.
 
     Args:
@@ -287,10 +286,9 @@ class StructuredPerceptronLoss(nn.Module):
     """
 
     def __init__(self, *, normalize: str | None = None, reduction: str = "mean") -> None:
-        super().__init__()
-        _check_module(normalize, reduction)
+        super().__init__(reduction=reduction)
+        _check_normalize(normalize)
         self.normalize = normalize
-        self.reduction = reduction
 
     def forward(
         self,
@@ -313,7 +311,7 @@ class StructuredPerceptronLoss(nn.Module):
         return _lipschitz(length)
 
 
-class CRFLoss(nn.Module):
+class CRFLoss(ReducedLoss):
     """Negative log-likelihood of a batch of sequences, as :func:`crf_loss`.
 
     Args:
@@ -329,10 +327,9 @@ class CRFLoss(nn.Module):
     """
 
     def __init__(self, *, normalize: str | None = None, reduction: str = "mean") -> None:
-        super().__init__()
-        _check_module(normalize, reduction)
+        super().__init__(reduction=reduction)
+        _check_normalize(normalize)
         self.normalize = normalize
-        self.reduction = reduction
 
     def forward(
         self,
@@ -355,7 +352,6 @@ class CRFLoss(nn.Module):
         return _lipschitz(length)
 
 
-def _check_module(normalize: str | None, reduction: str) -> None:
-    check_option("reduction", reduction, REDUCTIONS)
+def _check_normalize(normalize: str | None) -> None:
     if normalize is not None:
         check_option("normalize", normalize, ("length",))

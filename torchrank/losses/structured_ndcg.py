@@ -10,10 +10,10 @@ import math
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
 from torchrank.errors import DataError, check_option
-from torchrank.losses._lists import REDUCTIONS, prepare, reduce_lists
+from torchrank.losses._lists import ReducedLoss, prepare, reduce_lists
 from torchrank.ops.checks import check_cutoff, refuse_transforms
 from torchrank.ops.gains import discounts, scaled_gains
 from torchrank.ops.levels import has_ordered_pair, sort_levels
@@ -133,7 +133,7 @@ def _assign(scores: NDArray[np.float64], gains: NDArray[np.float64], rank: NDArr
     return positions
 
 
-class StructuredNDCGLoss(nn.Module):
+class StructuredNDCGLoss(ReducedLoss):
     """The structured hinge over rankings of a batch of lists, as :func:`structured_ndcg_loss`.
 
     The mean is over the lists that hold at least one ordered pair.
@@ -155,13 +155,11 @@ class StructuredNDCGLoss(nn.Module):
     def __init__(
         self, *, ties: str = "first", k: int | None = None, normalize: str | None = None, reduction: str = "mean"
     ) -> None:
-        super().__init__()
+        super().__init__(reduction=reduction)
         _check_options(ties, k, normalize)
-        check_option("reduction", reduction, REDUCTIONS)
         self.ties = ties
         self.k = k
         self.normalize = normalize
-        self.reduction = reduction
 
     def forward(
         self, scores: Tensor, relevance: Tensor, mask: Tensor | None = None, list_weights: Tensor | None = None
