@@ -1,17 +1,13 @@
 """``torchrank blocks``: what a log's SAROS blocks look like, in numbers and figures."""
 
-import json
 from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
+from torchrank.commands.results import target_folder, write_json
 from torchrank.data import block_statistics, build_blocks, log_statistics, read_log
-from torchrank.errors import TorchRankError
-
-RULES = ("run", "single", "eager", "positive")
+from torchrank.ops.blocks import RULES
 
 
 def blocks(
@@ -55,8 +51,8 @@ def blocks(
     _print(console, "blocks by rule (b = min, B = mean count of the users who have blocks)", counts)
     if out is None:
         return
-    folder = _folder(out)
-    _write_json(folder / "blocks.json", {"log": logs, "blocks": counts})
+    folder = target_folder(out)
+    write_json(folder / "blocks.json", {"log": logs, "blocks": counts})
     if not any(len(each) for each in cut.values()):
         console.print("no user has a block: no figures")
         return
@@ -67,20 +63,6 @@ def blocks(
     sizes = {rule: each.other_stop - each.other_start for rule, each in cut.items()}
     save_figure(plot_block_sizes(sizes), folder / "block_sizes.png")
     console.print(f"blocks.json, block_counts.png and block_sizes.png are in {folder}", soft_wrap=True)
-
-
-def _folder(out: str) -> Path:
-    folder = Path(out)
-    if folder.exists() and not folder.is_dir():
-        raise TorchRankError(f"out={out!r} is a file; give a folder")
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
-
-
-def _write_json(path: Path, content: Any) -> None:
-    part = path.with_name(path.name + ".part")
-    part.write_text(json.dumps(content, indent=2) + "\n")
-    part.replace(path)
 
 
 def _print(console: Console, title: str, columns: Mapping[str, Mapping[str, float]]) -> None:

@@ -14,6 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from torchrank.commands.ranking import LEVEL, Ranking, rank_table
+from torchrank.commands.results import target_folder
 from torchrank.data.attributes import AttributeTable, countries, read_table
 from torchrank.data.files import whole_file
 from torchrank.errors import TorchRankError, check_option
@@ -216,8 +217,8 @@ def _check_targets(out: str | None, plot: str | None, report: str | None) -> Non
     for name, target in (("out", out), ("report", report)):
         if target is not None and Path(target).is_dir():
             raise TorchRankError(f"{name}={target!r} is a folder; give a file")
-    if plot is not None and Path(plot).exists() and not Path(plot).is_dir():
-        raise TorchRankError(f"plot={plot!r} is a file; give a folder")
+    if plot is not None:
+        target_folder(plot, "plot")
     if (plot is not None or report is not None) and find_spec("matplotlib") is None:
         raise TorchRankError("figures need matplotlib: pip install 'torchrank[plots]'")
 

@@ -1,6 +1,5 @@
 """``torchrank reproduce bias``: learning from clicks of known position bias on MQ2008, naively and weighted."""
 
-import json
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -10,13 +9,12 @@ from typing import NamedTuple
 
 import torch
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from torch import Tensor
 
+from torchrank.commands.results import markdown_table, progress_bar, target_folder, write_results
 from torchrank.commands.slam_folds import PARTS, Measures, fold_of, measure, read_parts
 from torchrank.data import ClickLog, QueryDataset, attraction, click_lists, simulate_clicks
-from torchrank.data.files import whole_file
 from torchrank.errors import TorchRankError, check_number
 from torchrank.losses import SoftmaxLoss
 from torchrank.models import LinearScorer
@@ -80,15 +78,12 @@ def reproduce_bias(
     check_number("clip", clip, least=0)
     if find_spec("matplotlib") is None:
         raise TorchRankError("the figure needs matplotlib: pip install 'torchrank[plots]'")
-    target = Path(out)
-    if target.exists() and not target.is_dir():
-        raise TorchRankError(f"out={out!r} is a file; give a folder")
+    target = target_folder(out)
     parts = read_parts(Path(data))
     learn = partial(_learn, epochs=epochs)
     outcomes: list[Outcome] = []
-    columns = (TextColumn("learning from clicks"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True)) as progress:
-        bar = progress.add_task("", total=seeds * folds * len(ETAS))
+    with progress_bar() as progress:
+        bar = progress.add_task("learning from clicks", total=seeds * folds * len(ETAS))
         for seed in range(seeds):
             for number in range(folds):
                 fold = fold_of(parts, number)
@@ -118,10 +113,7 @@ def reproduce_bias(
     console = Console()
     console.print(_table(outcomes))
     settings = {"seeds": seeds, "folds": folds, "sessions": sessions, "noise": noise, "clip": clip, "epochs": epochs}
-    with whole_file(target / "results.json") as place:
-        place.write_text(json.dumps(_results(outcomes, settings), indent=2) + "\n")
-    with whole_file(target / "results.md") as place:
-        place.write_text(_markdown(outcomes, settings), encoding="utf-8")
+    write_results(target, _results(outcomes, settings), _markdown(outcomes, settings))
     from torchrank.plots.comparison import plot_over  # matplotlib, an extra
     from torchrank.plots.files import save_figure
 
@@ -229,7 +221,6 @@ def _table(outcomes: Sequence[Outcome]) -> Table:
 
 
 def _markdown(outcomes: Sequence[Outcome], settings: Mapping[str, float]) -> str:
-    rows = [_HEAD, ["---:"] * len(_HEAD), *_rows(outcomes)]
     return "\n".join(
         [
             "# MQ2008, learning from clicks",
@@ -238,7 +229,7 @@ def _markdown(outcomes: Sequence[Outcome], settings: Mapping[str, float]) -> str
             f"shown a fold, noise {settings['noise']}, propensities clipped at {settings['clip']}. ips knows the",
             "propensities, ips est. has them from the log alone. ± and seeds won are of ips against naive.",
             "",
-            *("| " + " | ".join(row) + " |" for row in rows),
+            *markdown_table(_HEAD, _rows(outcomes), left=0),
             "",
         ]
     )

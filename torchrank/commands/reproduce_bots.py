@@ -1,14 +1,12 @@
 """``torchrank reproduce bots``: do the thresholds b and B protect SAROS from bots?"""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import Progress
 
 from torchrank.commands.bots_runs import (
     LIMITS,
@@ -20,9 +18,9 @@ from torchrank.commands.bots_runs import (
     run_attack,
     summarise,
 )
+from torchrank.commands.results import markdown_table, progress_bar, target_folder, write_results
 from torchrank.commands.saros_methods import choose
 from torchrank.commands.saros_runs import warm_up
-from torchrank.data.files import whole_file
 from torchrank.data.published_tables import LogStatistics, published_statistics
 from torchrank.data.synthetic_log import make_interactions
 from torchrank.errors import TorchRankError
@@ -60,18 +58,14 @@ def reproduce_bots(
         raise TorchRankError(f"seeds={seeds} must be at least 1")
     if not all(0 <= share < 1 for share in shares):
         raise TorchRankError(f"shares={shares}; give shares from 0 to below 1")
-    target = Path(out)
-    if target.exists() and not target.is_dir():
-        raise TorchRankError(f"out={out!r} is a file; give a folder")
+    target = target_folder(out)
     statistics = replace(published_statistics(row), users=users, items=items)
     attack = {"targets": targets, "activity": activity}
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True)) as progress:
+    with progress_bar(remaining=True) as progress:
         results = _run(statistics, sorted(set(shares or SHARES)), seeds, attack, progress)
     results = {"row": row, **results}
     text = bots_markdown(results)
-    _write(target / "results.json", json.dumps(results, indent=2) + "\n")
-    _write(target / "results.md", text)
+    write_results(target, results, text)
     from torchrank.plots.attack import plot_by_share  # matplotlib, an extra
     from torchrank.plots.files import save_figure
 
@@ -87,11 +81,6 @@ def reproduce_bots(
     console = Console()
     console.print(text, soft_wrap=True, markup=False)
     console.print(f"results.json, results.md and bots.png are in {target}", soft_wrap=True)
-
-
-def _write(path: Path, text: str) -> None:
-    with whole_file(path) as place:
-        place.write_text(text)
 
 
 def _run(
@@ -161,9 +150,9 @@ def bots_markdown(results: Mapping[str, Any]) -> str:
             [f"`{method}`", *(f"{cell[key]['mean']:.4f} ± {cell[key]['std']:.4f}" for cell in each)]
             for method, each in results["methods"].items()
         ]
-        lines += _table(["", *heads], cells)
+        lines += markdown_table(["", *heads], cells)
         lines += ["", f"{name[0].upper()}{name[1:]}, with thresholds less without, seed by seed:", ""]
-        lines += _table(
+        lines += markdown_table(
             ["", *heads], [_differences(results["methods"], method, key) for method in LIMITS if method != "saros"]
         )
     lines += [
@@ -173,7 +162,7 @@ def bots_markdown(results: Mapping[str, Any]) -> str:
         "Of the first seed's training part, blocks by the rule `run`.",
         "",
     ]
-    lines += _table(["", *heads], _left(results["limits"]))
+    lines += markdown_table(["", *heads], _left(results["limits"]))
     lines += ["", "## Settings", ""]
     lines += [
         f"- `{name}`: {METHODS[name].about}; {', '.join(f'{k} = {v:g}' for k, v in setting.items())}."
@@ -200,8 +189,3 @@ def _left(limits: Sequence[Mapping[str, Mapping[str, float | None]]]) -> list[li
             values = (cell[name][key] for cell in limits)
             rows.append([f"`{name}`: {key.replace('_', ' ')}", *("" if v is None else f"{v:.0%}" for v in values)])
     return rows
-
-
-def _table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    rule = ["---", *["---:"] * (len(headers) - 1)]
-    return ["| " + " | ".join(cells) + " |" for cells in (headers, rule, *rows)]

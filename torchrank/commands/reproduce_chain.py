@@ -1,26 +1,20 @@
 """``torchrank reproduce chain``: the linear chain on handwritten words, ten-fold in both directions."""
 
-import json
-import multiprocessing
-import os
 import statistics
 import string
 import time
-from collections.abc import Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
 import torch
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from torch import Tensor, nn
 
-from torchrank.commands.workers import begin_worker
+from torchrank.commands.results import find_file, markdown_table, progress_bar, target_folder, write_results
+from torchrank.commands.workers import each_done
 from torchrank.data import SequenceDataset, read_sequences
-from torchrank.data.files import whole_file
 from torchrank.errors import DataError, TorchRankError
 from torchrank.losses import CRFLoss, StructuredHingeLoss, StructuredPerceptronLoss
 from torchrank.models import LinearChain
@@ -59,7 +53,7 @@ def reproduce_chain(*, data: str, out: str, epochs: int = 20, folds: int | None 
         folds: train on the first so many folds only, for a quick look; all by default.
         workers: trainings at once, one thread each; 0 for as many as there are processors.
     """
-    path = _find(Path(data))
+    path = find_file(data, "ocr_letters.npz", "ocr-letters", "the OCR letters")
     if epochs < 1 or workers < 0:
         raise TorchRankError(f"epochs={epochs} must be at least 1, workers={workers} at least 0")
     words = read_sequences(path, num_labels=26)
@@ -69,56 +63,24 @@ def reproduce_chain(*, data: str, out: str, epochs: int = 20, folds: int | None 
     chosen = every if folds is None else every[:folds]
     if not chosen:
         raise TorchRankError(f"folds={folds} must be at least 1")
-    target = Path(out)
-    if target.exists() and not target.is_dir():
-        raise TorchRankError(f"out={out!r} is a file; give a folder")
+    target = target_folder(out)
     # The long trainings first, so that no worker is left with one at the end.
     jobs = [(setting, method, fold) for setting in ("large", "small") for method in METHODS for fold in chosen]
     began = time.perf_counter()
-    runs = list(_work(path, jobs, epochs, workers or os.cpu_count() or 1))
+    runs = []
+    with progress_bar() as progress:
+        bar = progress.add_task("training chains", total=len(jobs))
+        for _, run in each_done(partial(train_fold, str(path), epochs), jobs, workers):
+            runs.append(run)
+            progress.advance(bar)
     runs.sort(key=lambda run: (run.setting, list(METHODS).index(run.method), run.fold))
     results = _summary(runs, epochs, time.perf_counter() - began)
     console = Console()
     for setting, about in SETTINGS.items():
         console.print(_table(setting, about, results))
-    with whole_file(target / "results.json") as place:
-        place.write_text(json.dumps(results, indent=2) + "\n")
-    with whole_file(target / "results.md") as place:
-        place.write_text(_markdown(results))
+    write_results(target, results, _markdown(results))
     _draw(runs, target)
     console.print(f"results.json, results.md, accuracy.png and transitions.png are in {target}", soft_wrap=True)
-
-
-def _find(folder: Path) -> Path:
-    tried = [folder / "ocr_letters.npz", folder / "ocr-letters" / "ocr_letters.npz"]
-    for path in tried:
-        if path.is_file():
-            return path
-    raise DataError(f"there is no {tried[0]} and no {tried[1]}; give the folder of the OCR letters as --data")
-
-
-def _work(path: Path, jobs: list[tuple[str, str, int]], epochs: int, workers: int) -> Iterator[Run]:
-    columns = (TextColumn("training chains"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True)) as progress:
-        bar = progress.add_task("training", total=len(jobs))
-        train = partial(train_fold, str(path), epochs)
-        for run in _each(train, jobs, workers):
-            progress.advance(bar)
-            yield run
-
-
-def _each(train: "partial[Run]", jobs: Iterable[tuple[str, str, int]], workers: int) -> Iterator[Run]:
-    if workers == 1:
-        yield from (train(*job) for job in jobs)
-        return
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, mp_context=context, initializer=begin_worker) as pool:
-        try:
-            for done in as_completed([pool.submit(train, *job) for job in jobs]):
-                yield done.result()
-        except BaseException:
-            pool.shutdown(cancel_futures=True)
-            raise
 
 
 @cache
@@ -126,19 +88,19 @@ def _words(path: str) -> SequenceDataset:
     return read_sequences(path, num_labels=26)
 
 
-def train_fold(path: str, epochs: int, setting: str, method: str, fold: int) -> Run:
+def train_fold(path: str, epochs: int, job: tuple[str, str, int]) -> Run:
     """Train and test one method on one fold.
 
     Args:
         path: the words.
         epochs: passes over the training words.
-        setting: ``"small"`` or ``"large"``.
-        method: a key of ``METHODS``.
-        fold: the fold that is trained on (small) or tested on (large).
+        job: the setting, ``"small"`` or ``"large"``; the method, a key of ``METHODS``; and the fold that is trained on
+            (small) or tested on (large).
 
     Returns:
         accuracies on the test words, processor seconds of the training, and the transitions.
     """
+    setting, method, fold = job
     words = _words(path)
     assert words.folds is not None  # noqa: S101 # the command has looked
     here = words.folds == fold
@@ -223,8 +185,7 @@ def _markdown(results: dict[str, object]) -> str:
     )
     parts = ["# The linear chain on handwritten words", about_all]
     for setting, about in SETTINGS.items():
-        lines = ["| " + " | ".join(_HEADERS) + " |", "| --- |" + " ---: |" * (len(_HEADERS) - 1)]
-        lines += ["| " + " | ".join(row) + " |" for row in _rows(setting, results)]
+        lines = markdown_table(_HEADERS, _rows(setting, results))
         parts += [f"## {setting.capitalize()}: {about}", "\n".join(lines)]
     return "\n\n".join(parts) + "\n"
 

@@ -1,6 +1,5 @@
 """``torchrank reproduce curve``: the published examples of the ranking curve, measured against what was printed."""
 
-import json
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -20,6 +19,7 @@ from torchrank.commands.elastic_curve import elastic_curve, has_elpigraph
 from torchrank.commands.rank import draw
 from torchrank.commands.rankers import elastic, first_component, mean_of_ranks, ranking_curve
 from torchrank.commands.ranking import rank_table
+from torchrank.commands.results import find_file, target_folder, write_results
 from torchrank.data.attributes import countries, read_table
 from torchrank.data.files import whole_file
 from torchrank.errors import DataError, TorchRankError
@@ -52,11 +52,10 @@ def reproduce_curve(*, data: str, out: str, rows: int = 100_000, repeats: int = 
         rows: size of the table that speed is measured on, and a tenth of the points that are projected.
         repeats: times that each speed is measured, the ways taken in turn; the best counts.
     """
-    heptathlon = _find(Path(data))
+    heptathlon = find_file(data, "heptathlon_1988.csv", "heptathlon-1988", "the heptathlon")
     if rows < 1000 or repeats < 1:
         raise TorchRankError(f"rows={rows} must be at least 1000, repeats={repeats} at least 1")
-    if Path(out).exists() and not Path(out).is_dir():
-        raise TorchRankError(f"out={out!r} is a file; give a folder")
+    target = target_folder(out)
     console = Console(stderr=True)
     with console.status("small tables") as status:
         second, published = table2()
@@ -72,12 +71,8 @@ def reproduce_curve(*, data: str, out: str, rows: int = 100_000, repeats: int = 
         rules = meta_rules()
         status.update("speed")
         results["speed"] = speed(rows, repeats)
-    target = Path(out)
     text = _markdown(results, rules)
-    with whole_file(target / "results.json") as place:
-        place.write_text(json.dumps(results, indent=2) + "\n")
-    with whole_file(target / "results.md") as place:
-        place.write_text(text, encoding="utf-8")
+    write_results(target, results, text)
     written = _draw(published, target)
     Console().print(text, markup=False, highlight=False, soft_wrap=True)
     Console().print(f"results.json, results.md, {', '.join(written)} are in {target}", soft_wrap=True)
@@ -311,14 +306,6 @@ def _order_kept(published: Sequence[float], found: Sequence[float]) -> dict[str,
 
 def _spearman(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> float:
     return float(spearmanr(a, b).statistic)
-
-
-def _find(folder: Path) -> Path:
-    tried = [folder / "heptathlon_1988.csv", folder / "heptathlon-1988" / "heptathlon_1988.csv"]
-    for path in tried:
-        if path.is_file():
-            return path
-    raise DataError(f"there is no {tried[0]} and no {tried[1]}; give the folder of the heptathlon as --data")
 
 
 def _markdown(results: dict[str, Any], rules: dict[str, list[RuleCheck]]) -> str:

@@ -1,31 +1,29 @@
 """``torchrank reproduce saros``: SAROS and its rivals on one log, beside the published numbers."""
 
-import json
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import Progress
 from rich.table import Table
 
+from torchrank.commands.results import progress_bar, target_folder, write_json, write_results, write_text
 from torchrank.commands.saros_hypothesis import hypothesis_markdown, run_hypothesis
 from torchrank.commands.saros_methods import METHODS, Choice, Trained, check_methods, usual_methods
 from torchrank.commands.saros_report import KEYS, find_dataset, markdown
 from torchrank.commands.saros_runs import Parts, Run, choose_all, compare, loss_by_time, run_method, summarise, warm_up
 from torchrank.commands.saros_sets import CONVENTIONS, PRINTED, set_conventions
 from torchrank.data.blocks import build_blocks
-from torchrank.data.files import whole_file
 from torchrank.data.published_sets import DATASETS, read_published
 from torchrank.data.reading import read_log
 from torchrank.errors import TorchRankError, check_option
+from torchrank.ops.blocks import RULES
 
 #: seconds of training at which the loss is compared, and where the figure's curves are measured between them
 MARKS = (0.1, 0.3, 1.0, 3.0, 10.0)
 TIMED = ("saros", "bpr", "bpr_batch")
 #: whose blocks the figures show
-RULES = ("run", "single", "eager", "positive")
 
 
 def reproduce_saros(
@@ -77,9 +75,7 @@ def reproduce_saros(
     if hypothesis and part != "test":
         raise TorchRankError('the hypothesis is tested on the test part; leave out part="validation"')
     check_methods(methods)
-    target = Path(out)
-    if target.exists() and not target.is_dir():
-        raise TorchRankError(f"out={out!r} is a file; give a folder")
+    target = target_folder(out)
     if dataset is None:
         if log is None or positive_at is None:
             raise TorchRankError("give log and positive_at, or dataset and root")
@@ -102,23 +98,21 @@ def reproduce_saros(
         if dataset is not None and part == "test":
             results["dataset"] = DATASETS[dataset].printed
         results["conventions"] = [*conventions, *CONVENTIONS, *([PRINTED] if results["dataset"] else [])]
-        _write(target / "results.json", json.dumps(results, indent=2) + "\n")
+        write_json(target / "results.json", results)
 
     console = Console()
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True)) as progress:
+    with progress_bar() as progress:
         if hypothesis:
             found = run_hypothesis(parts, seeds=seeds, progress=progress)
-            _write(target / "hypothesis.json", json.dumps(found, indent=2) + "\n")
             text = hypothesis_markdown(found)
-            _write(target / "hypothesis.md", text)
+            write_results(target, found, text, name="hypothesis")
         else:
             results, curves = _train_all(parts, methods or usual_methods(), seeds, curve_seconds, progress, save)
     if hypothesis:
         console.print(text, soft_wrap=True, markup=False)
         return
     save(results)
-    _write(target / "results.md", markdown(results))
+    write_text(target / "results.md", markdown(results))
     _print(console, results)
     written = ["results.json", "results.md"]
     from torchrank.plots.blocks import plot_block_counts, plot_block_sizes  # matplotlib, an extra
@@ -138,11 +132,6 @@ def reproduce_saros(
         save_figure(plot_loss_by_time(lines), target / "loss_by_time.png")
         written.append("loss_by_time.png")
     console.print(f"{', '.join(written)} are in {target}", soft_wrap=True)
-
-
-def _write(path: Path, text: str) -> None:
-    with whole_file(path) as place:
-        place.write_text(text)
 
 
 def _train_all(

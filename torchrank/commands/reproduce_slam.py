@@ -1,26 +1,20 @@
 """``torchrank reproduce slam``: the five folds of MQ2008, SLAM beside its rivals."""
 
-import json
-import multiprocessing
-import os
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from functools import cache
+from collections.abc import Mapping, Sequence
+from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
-import torch
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from torchrank.commands.results import progress_bar, target_folder, write_results
 from torchrank.commands.slam_folds import PARTS, Fold, fold_of, read_parts
 from torchrank.commands.slam_methods import convergence, members, methods
 from torchrank.commands.slam_rankers import Fit, Ranker
 from torchrank.commands.slam_report import Report, Row, blend, markdown, results, summarize, table
-from torchrank.commands.workers import begin_worker
+from torchrank.commands.workers import each_done
 from torchrank.data import QueryDataset
-from torchrank.data.files import whole_file
 from torchrank.errors import TorchRankError
 
 
@@ -49,9 +43,7 @@ def reproduce_slam(*, data: str, out: str, seeds: int = 3, epochs: int = 25, wor
         raise TorchRankError("the figures need matplotlib: pip install 'torchrank[plots]'")
     parts = read_parts(Path(data))
     folds = [fold_of(parts, number) for number in range(PARTS)]
-    target = Path(out)
-    if target.exists() and not target.is_dir():
-        raise TorchRankError(f"out={out!r} is a file; give a folder")
+    target = target_folder(out)
     groups = _groups(epochs)
     jobs = [
         Job(group, number, fold, seed)
@@ -62,19 +54,15 @@ def reproduce_slam(*, data: str, out: str, seeds: int = 3, epochs: int = 25, wor
     ]
     jobs.sort(key=lambda job: job.group != "slam_ndcg_attention")  # the long ones first
     fits: dict[Job, Fit] = {}
-    columns = (TextColumn("fitting rankers"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True)) as progress:
-        bar = progress.add_task("", total=len(jobs))
-        for job, fit in _work(data, epochs, folds, jobs, workers or os.cpu_count() or 1):
+    with progress_bar() as progress:
+        bar = progress.add_task("fitting rankers", total=len(jobs))
+        for job, fit in each_done(partial(_fit, data, epochs), jobs, workers):
             fits[job] = fit
             progress.advance(bar)
     report = _report(groups, fits, folds, seeds)
     console = Console()
     console.print(table(report))
-    with whole_file(target / "results.json") as place:
-        place.write_text(json.dumps(results(report), indent=2) + "\n")
-    with whole_file(target / "results.md") as place:
-        place.write_text(markdown(report), encoding="utf-8")
+    write_results(target, results(report), markdown(report))
     from torchrank.commands.slam_figures import draw  # matplotlib, an extra
 
     curves = {
@@ -109,32 +97,8 @@ def _report(
     return Report(chosen, [*each("members"), blended], each("convergence"), seeds)
 
 
-def _work(
-    data: str, epochs: int, folds: Sequence[Fold], jobs: Sequence[Job], workers: int
-) -> Iterator[tuple[Job, Fit]]:
-    """Fit every job, in this process or in several, one thread each so that the results do not depend on how many."""
-    if workers == 1:
-        threads = torch.get_num_threads()
-        torch.set_num_threads(1)
-        try:
-            groups = _groups(epochs)
-            yield from ((job, groups[job.group][job.candidate].fit(folds[job.fold], job.seed)) for job in jobs)
-        finally:
-            torch.set_num_threads(threads)
-        return
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, context, initializer=begin_worker) as pool:
-        waiting = {pool.submit(_fit, data, epochs, job): job for job in jobs}
-        try:
-            for done in as_completed(waiting):
-                yield waiting[done], done.result()
-        except BaseException:
-            pool.shutdown(cancel_futures=True)
-            raise
-
-
 def _fit(data: str, epochs: int, job: Job) -> Fit:
-    """Fit one job in a process that reads the data once."""
+    """Fit one job; a process reads the data once."""
     return _groups(epochs)[job.group][job.candidate].fit(fold_of(_parts(data), job.fold), job.seed)
 
 

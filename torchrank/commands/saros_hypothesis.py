@@ -6,11 +6,12 @@ from typing import Any
 
 from rich.progress import Progress
 
+from torchrank.commands.results import markdown_table
 from torchrank.commands.saros_methods import OWN_VECTORS, Trained, choose
 from torchrank.commands.saros_runs import Parts, run_method, warm_up
+from torchrank.ops.blocks import RULES
 from torchrank.training.saros import SAROSModule
 
-RULES = ("run", "single", "eager", "positive")
 LIMITS: dict[str, Mapping[str, Any]] = {
     "none": {},
     "discard": {"minimum": "min", "maximum": "mean"},
@@ -83,10 +84,10 @@ def hypothesis_markdown(rows: list[dict[str, Any]]) -> str:
     names = {"map@10": "MAP@10", "ndcg@10": "NDCG@10", "test_loss": "test loss"}
     head = ["rule", "users over B", *(f"{text}, {order}" for text in names.values() for order in ("time", "shuffled"))]
     head += [f"{text}, shuffled − time" for text in names.values()]
-    lines = ["| " + " | ".join(head) + " |", "|" + " --- |" * 2 + " ---: |" * (len(head) - 2)]
+    lines = []
     for row in rows:
         cells = [f"`{row['rule']}`", {"none": "no limit"}.get(row["limits"], row["limits"])]
         cells += [f"{row[order]['mean'][name]:.4f}" for name in names for order in ORDERS]
         cells += [f"{row['difference']['mean'][k]:+.4f} ± {row['difference']['std'][k]:.4f}" for k in names]
-        lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join(lines) + "\n"
+        lines.append(cells)
+    return "\n".join(markdown_table(head, lines, left=2)) + "\n"

@@ -1,8 +1,9 @@
 """The tables of ``torchrank reproduce saros``, beside the published numbers."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
+from torchrank.commands.results import markdown_table
 from torchrank.data.published_tables import published_rows
 
 KEYS = ("map@5", "map@10", "ndcg@5", "ndcg@10")
@@ -78,16 +79,18 @@ def markdown(results: Mapping[str, Any]) -> str:
     if results.get("conventions"):
         lines += ["", "## Conventions followed", "", *(f"- {each}" for each in results["conventions"])]
     lines += ["", "## By the published protocol", "", _PUBLISHED, ""]
-    lines += _table(
+    lines += markdown_table(
         ["method", *map(str.upper, KEYS), "test loss", "seconds"], _published_rows(methods, results["dataset"])
     )
     lines += ["", "## By the usual conventions", "", _STANDARD, ""]
-    lines += _table(["method", *map(str.upper, KEYS), "AUC", "catalogue NDCG@10", "catalogue recall@10"], standard)
+    lines += markdown_table(
+        ["method", *map(str.upper, KEYS), "AUC", "catalogue NDCG@10", "catalogue recall@10"], standard
+    )
     if results["comparisons"]:
         rows = [[f"`{name}`", *(_interval(cells[k]) for k in KEYS)] for name, cells in results["comparisons"].items()]
         lines += ["", "## Better than ItemRate, user by user?", ""]
         lines += ["Differences by the published protocol and their 95 % intervals, paired bootstrap.", ""]
-        lines += _table(["method", *map(str.upper, KEYS)], rows)
+        lines += markdown_table(["method", *map(str.upper, KEYS)], rows)
     if results["losses"]:
         lines += ["", *_loss_lines(results["losses"])]
     lines += ["", "## What the methods are", ""]
@@ -121,7 +124,7 @@ def _loss_lines(losses: Mapping[str, Any]) -> list[str]:
     marks = list(next(iter(losses["test"].values())))
     for part, name in (("test", "Test"), ("train", "Training")):
         rows = [[f"`{method}`", *(f"{cells[mark]:.4f}" for mark in marks)] for method, cells in losses[part].items()]
-        lines += ["", *_table([f"{name} loss after", *(f"{mark} s" for mark in marks)], rows)]
+        lines += ["", *markdown_table([f"{name} loss after", *(f"{mark} s" for mark in marks)], rows)]
     return lines
 
 
@@ -142,9 +145,3 @@ def _about_all(split: Mapping[str, Any], seeds: int, part: str) -> str:
         f" {seeds} seed{'s' * (seeds > 1)}; means, ± the deviation between seeds. {chosen} Seconds of training without"
         " compilation and evaluation, one thread."
     )
-
-
-def _table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Lay out a Markdown table, all columns but the first to the right."""
-    rule = ["---", *["---:"] * (len(headers) - 1)]
-    return ["| " + " | ".join(cells) + " |" for cells in (headers, rule, *rows)]

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from rich.table import Column, Table
 from torch import Tensor
 
+from torchrank.commands.results import markdown_table
 from torchrank.commands.slam_folds import PARTS, Fold, Measures, measure
 from torchrank.commands.slam_methods import PUBLISHED
 from torchrank.commands.slam_rankers import Fit, Ranker
@@ -168,7 +169,7 @@ def markdown(report: Report) -> str:
             "",
             "## Methods",
             "",
-            *_markdown_table(head, [*map(_cells, report.methods), *published]),
+            *markdown_table(head, [*map(_cells, report.methods), *published]),
             "",
             "## The best scorer",
             "",
@@ -176,23 +177,18 @@ def markdown(report: Report) -> str:
             "below it. The blend averages the standardised scores of the half of all members (every seed a member)",
             "with the best validation MAP.",
             "",
-            *_markdown_table(head, list(map(_cells, report.members))),
+            *markdown_table(head, list(map(_cells, report.members))),
             "",
             "## From stopping early to the end",
             "",
             "The linear SLAM-NDCG scorer (margin 1) from stopping early to minimising the regularised risk to the end.",
             "The end says which risk was reached (at w = 0 it is 1) and how long w is there.",
             "",
-            *_markdown_table([*head[:6], "end"], list(map(_cells, report.convergence))),
+            *markdown_table([*head[:6], "end"], list(map(_cells, report.convergence))),
             "",
             "## Test MAP by fold",
             "",
-            *_markdown_table(folds, [[row.name, *(f"{value:.4f}" for value in row.by_fold)] for row in rows]),
+            *markdown_table(folds, [[row.name, *(f"{value:.4f}" for value in row.by_fold)] for row in rows]),
             "",
         ]
     )
-
-
-def _markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
-    return ["| " + " | ".join(line) + " |" for line in lines]

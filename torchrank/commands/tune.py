@@ -11,11 +11,10 @@ from typing import Any
 
 import yaml
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
+from torchrank.commands.results import progress_bar, target_folder, write_text
 from torchrank.commands.tune_space import Choices, Space, read_space
-from torchrank.data.files import whole_file
 from torchrank.errors import TorchRankError, as_option, check_option
 from torchrank.training.tuning import (
     TrialFailed,
@@ -59,9 +58,7 @@ def tune(
     optuna = _optuna()
     if trials < 1:
         raise TorchRankError(f"trials={trials} must be at least 1")
-    target = Path(out)
-    if target.exists() and not target.is_dir():
-        raise TorchRankError(f"out={out!r} is a file; give a folder")
+    target = target_folder(out)
     content, asked = read_config(config), read_space(space)
     known = known_keys(content)
     searched = {find_key(key, known): each for key, each in asked.items()}
@@ -143,8 +140,7 @@ def _search(
         study.tell(left.number, state=failed)  # a run that was killed; its trial does not count
     own = {key: each.encode(known.get(key)) for key, each in space.items()}
     usable = all(value is not None for value in own.values())
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True)) as progress:
+    with progress_bar(remaining=True) as progress:
         bar = progress.add_task("searching", total=trials, completed=min(trials, len(_finished(study))))
         while (done := len(_finished(study))) < trials:
             # what a trial draws depends on the seed and the trials before it, not on where the search was interrupted
@@ -201,18 +197,16 @@ def _write_trials(target: Path, study: Any, space: Space, monitor: str) -> None:
                 trial.user_attrs.get("error", ""),
             ]
         )
-    with whole_file(target / "trials.csv") as place:
-        place.write_text(text.getvalue(), encoding="utf-8")
+    write_text(target / "trials.csv", text.getvalue())
 
 
 def _report(target: Path, study: Any, content: Mapping[str, Any], space: Space, monitor: str) -> None:
     finished = _finished(study)
     numbers = {trial.number: number for number, trial in enumerate(finished, 1)}
     best = study.best_trial
-    with whole_file(target / "best.yaml") as place:
-        head = f"# trial {numbers[best.number]} of {len(finished)}: {monitor} {best.value:.6g}\n"
-        text = yaml.safe_dump(with_values(content, _values(best, space)), sort_keys=False, allow_unicode=True)
-        place.write_text(head + text, encoding="utf-8")
+    head = f"# trial {numbers[best.number]} of {len(finished)}: {monitor} {best.value:.6g}\n"
+    text = yaml.safe_dump(with_values(content, _values(best, space)), sort_keys=False, allow_unicode=True)
+    write_text(target / "best.yaml", head + text)
     ranked = sorted(_complete(study), key=lambda trial: trial.value, reverse=study.direction.name == "MAXIMIZE")
     table = Table("trial", monitor, "seconds", *space, title=f"best of {len(finished)} trials")
     for trial in ranked[:_SHOWN]:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from torchrank.data.catalogue import Catalogue
+from torchrank.data.files import whole_file
 from torchrank.data.log import InteractionLog
 from torchrank.errors import DataError, check_type
 from torchrank.metrics import auc, average_precision, ndcg, recall
@@ -333,7 +334,5 @@ def _frame(protocol: str, users: NDArray[Any], values: Mapping[str, NDArray[np.f
 
 
 def _write(frame: pl.DataFrame, path: str | Path) -> None:
-    path = Path(path)
-    part = path.with_name(path.name + ".part")
-    frame.write_parquet(part)
-    part.replace(path)
+    with whole_file(path) as place:
+        frame.write_parquet(place)
