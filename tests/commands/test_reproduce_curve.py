@@ -7,18 +7,18 @@ import pytest
 
 from tests.real_data import REAL_DATA, needs_real_data
 from torchrank import cli
-from torchrank.commands import ranking, reproduce_curve
+from torchrank.commands import curve_examples, ranking
 
 
 def test_the_published_tables():
-    first, second = (reproduce_curve.table1(objects) for objects in reproduce_curve.TABLE1.values())
+    first, second = (curve_examples.table1(objects) for objects in curve_examples.TABLE1.values())
     assert (first["order"], round(first["objective"], 6)) == ("ABC", 0.022675)
     assert (second["order"], round(second["objective"], 6)) == ("BA'C", 0.012647)
-    found, rows = reproduce_curve.table2()
+    found, rows = curve_examples.table2()
     assert found["pairs"] == 15 * 14 / 2
     assert found["order_kept"] >= 99
     assert rows["country"][0] == "Luxembourg"
-    journals = reproduce_curve.table3()
+    journals = curve_examples.table3()
     assert journals["pairs"] == 10 * 9 / 2
     assert journals["order_kept"] >= 41
     assert journals["tkde_above_smc_a"]
@@ -27,7 +27,7 @@ def test_the_published_tables():
 @pytest.mark.slow
 @needs_real_data
 def test_the_files(tmp_path, monkeypatch, capsys):
-    for module in (ranking, reproduce_curve):
+    for module in (ranking, curve_examples):
         monkeypatch.setattr(module, "has_elpigraph", lambda: False)
     words = ["--data", str(REAL_DATA), "--out", str(tmp_path / "out"), "--rows", "1000", "--repeats", "1"]
     cli.main(["reproduce", "curve", *words])
