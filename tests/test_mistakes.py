@@ -87,7 +87,10 @@ MISTAKES = {
     "lanes": (lambda: SAROSModule(lanes="3"), "lanes='3' is a str"),
     "eta": (lambda: SAROSModule(eta="a"), "eta='a' must be a finite number"),
     "batch of BPR": (lambda: BPRModule(batch_size=1.5), "batch_size=1.5 is a float"),
-    "validation": (lambda: InteractionDataModule(LOG, validation="a"), "validation='a' must be a finite number"),
+    "validation": (
+        lambda: InteractionDataModule(LOG, validation="a"),
+        "validation='a'; give a share from 0",
+    ),
     "keep": (lambda: LOG.where([True] * 200), "keep is a list"),
     "blocks": (lambda: partial_fit(MODEL, LOG), "blocks is a InteractionLog.*build_blocks"),
     "log of new users": (lambda: fold_in(MODEL, None), "log is a NoneType"),

@@ -116,6 +116,26 @@ def check_number(name: str, value: float, *, least: float | None = None, above: 
     raise TorchRankError(f"{name}={value!r} must be a finite number{bound}")
 
 
+def check_share(name: str, value: float, *, zero: bool = False) -> None:
+    """Refuse ``value`` unless it is a share of something: a number between 0 and 1.
+
+    Args:
+        name: the option's name as the caller wrote it.
+        value: what the caller gave.
+        zero: whether it may be 0.
+
+    Raises:
+        TorchRankError: it is not.
+
+    Example:
+        >>> check_share("train", 80)
+        Traceback (most recent call last):
+        torchrank.errors.TorchRankError: train=80; give a share between 0 and 1
+    """
+    if not (isinstance(value, Real) and (0 < value < 1 or (zero and value == 0))):
+        raise TorchRankError(f"{name}={value!r}; give a share {'from 0 to below' if zero else 'between 0 and'} 1")
+
+
 def check_count(name: str, value: object, *, least: int = 1) -> None:
     """Refuse ``value`` unless it is a whole number, of any integer type, of at least ``least``.
 

@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all."""
+"""Paths, the format that a name tells, and files that appear whole or not at all."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,6 +29,28 @@ def as_path(path: object, name: str = "path") -> Path:
     """
     check_type(name, path, (str, PathLike), "a path, as a str or a pathlib.Path", error=DataError)
     return Path(path)  # type: ignore[arg-type] # checked above
+
+
+def log_format(path: Path) -> str:
+    """Tell the format of a log's file or folder by its name.
+
+    Args:
+        path: of a file, gzipped or not, or of a folder of Parquet files.
+
+    Returns:
+        ``".parquet"``, ``".csv"`` or ``".tsv"``.
+
+    Raises:
+        DataError: nothing is there, or the name tells no format.
+    """
+    if not path.exists():
+        raise DataError(f"there is no {path}")
+    ending = Path(path.stem if path.suffix == ".gz" else path.name).suffix.lower()
+    if path.is_dir() or ending in (".parquet", ".pq"):
+        return ".parquet"
+    if ending in (".csv", ".tsv"):
+        return ending
+    raise DataError(f"the name of {path} tells no format; give .parquet, .csv, .tsv, or a folder of Parquet files")
 
 
 @contextmanager

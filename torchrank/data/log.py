@@ -1,21 +1,17 @@
 """Logs of shown items: who saw what, when, and with what feedback, as flat arrays sorted by user and time."""
 
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
-from torchrank.data.columns import read_feedback, read_ids, read_times
-from torchrank.data.ids import look_up_ids
-from torchrank.data.tables import Table, frame_table, parquet_table, require_columns
-from torchrank.errors import DataError, TorchRankError, check_option, check_type
-from torchrank.ops.logs import in_order, last_of_each_item, sort_rows, take_ranges, user_offsets
-
-_T = TypeVar("_T")
+from torchrank.data.ids import look_up_ids, renumber
+from torchrank.data.log_rows import moment_among, read_rows
+from torchrank.data.tables import Table, frame_table, parquet_table
+from torchrank.errors import DataError, TorchRankError, check_option, check_share, check_type
+from torchrank.ops.logs import last_of_each_item, take_ranges, user_offsets
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,19 +195,11 @@ class InteractionLog:
         check_option("duplicates", duplicates, ["keep", "last", "error"])
         if not (isinstance(positive_at, int | float | np.number) and np.isfinite(positive_at)):
             raise TorchRankError(f"positive_at={positive_at!r}; give the least feedback that counts as preferred")
-        require_columns(table, columns)
-        users, user_ids = _released(read_ids(table, columns["user"]))
-        if not len(users):
-            raise DataError(f"{table.where} has no rows; a log needs at least one interaction")
-        items, item_ids = _released(read_ids(table, columns["item"]))
-        times = _released(read_times(table, columns["time"]))
-        feedback = _released(read_feedback(table, columns["feedback"]))
-        offsets = user_offsets(users, len(user_ids))
-        keys = times.view(np.int64) if times.dtype.kind == "M" else times
-        if not in_order(users, keys):
-            items, feedback, keys = sort_rows(users, items, feedback, keys, offsets)
-            times = keys.view(times.dtype)
-        log = cls(users, items, feedback >= positive_at, feedback, times, offsets, user_ids, item_ids)
+        rows = read_rows(table, columns)
+        preferred = rows.feedback >= positive_at
+        log = cls(
+            rows.users, rows.items, preferred, rows.feedback, rows.times, rows.offsets, rows.user_ids, rows.item_ids
+        )
         return log if duplicates == "keep" else log._without_duplicates(duplicates, table.where)
 
     def _without_duplicates(self, policy: str, where: str) -> Self:
@@ -319,17 +307,7 @@ class InteractionLog:
             >>> [len(part) for part in InteractionLog.from_frame(frame, positive_at=1).split_by_time(20)]
             [1, 2]
         """
-        moments = self.times.dtype.kind == "M"
-        try:
-            aware = isinstance(at, datetime) and at.tzinfo is not None
-            at = at.astimezone(UTC).replace(tzinfo=None) if aware else at
-            moment = _in_unit_of(self.times, np.datetime64(at)) if moments else float(at)
-        except (TypeError, ValueError):
-            moment = None
-        if moment is None or bool(np.isnan(moment) if not moments else np.isnat(moment)):
-            kind = f"dates or moments of {self.times.dtype}" if moments else "numbers"
-            raise TorchRankError(f"at={at!r}; the log's times are {kind}")
-        before = self.times < moment
+        before = self.times < moment_among(self.times, at)
         return self.where(before), self.where(~before)
 
     def in_space_of(self, user_ids: Any = None, item_ids: Any = None, *, unknown: str = "append") -> Self:
@@ -356,8 +334,8 @@ class InteractionLog:
             (['a', 'b', 'new'], [1, 2], [1, 0])
         """
         check_option("unknown", unknown, ["append", "drop"])
-        users, user_ids = _renumbered(self.users, self.user_ids, user_ids, "user", unknown)
-        items, item_ids = _renumbered(self.items, self.item_ids, item_ids, "item", unknown)
+        users, user_ids = renumber(self.users, self.user_ids, user_ids, "user", unknown=unknown)
+        items, item_ids = renumber(self.items, self.item_ids, item_ids, "item", unknown=unknown)
         keep = (users >= 0) & (items >= 0)
         if not keep.any():
             raise DataError('no row is of a known user and a known item; unknown="append" keeps the others too')
@@ -392,46 +370,3 @@ class InteractionLog:
     def item_index(self, ids: Any) -> NDArray[np.int64]:
         """Look up items by their original ids, as :meth:`user_index` does users."""
         return look_up_ids(self.item_ids, ids, "item")
-
-
-def _renumbered(
-    codes: NDArray[np.int32], ids: NDArray[Any], known: Any, what: str, unknown: str
-) -> tuple[NDArray[np.int32], NDArray[Any]]:
-    """Numbers by the known ids, and these with the unknown ones after them; -1 where the unknown are dropped."""
-    if known is None:
-        return codes, ids
-    known = np.asarray(known)
-    places = look_up_ids(known, ids, what).astype(np.int32)
-    if unknown == "drop":
-        return places[codes], known
-    fresh = places < 0
-    places[fresh] = len(known) + np.arange(fresh.sum(), dtype=np.int32)
-    return places[codes], np.concatenate([known, ids[fresh]]) if fresh.any() else known
-
-
-def check_share(name: str, value: float) -> None:
-    """Refuse a share that is not between 0 and 1.
-
-    Args:
-        name: the option's name as the caller wrote it.
-        value: what the caller gave.
-
-    Raises:
-        TorchRankError: it is not.
-    """
-    if not (isinstance(value, int | float | np.number) and 0 < value < 1):
-        raise TorchRankError(f"{name}={value!r}; give a share between 0 and 1")
-
-
-def _in_unit_of(times: NDArray[Any], moment: np.datetime64) -> np.datetime64:
-    """Make a moment as fine as the times; a ValueError where that takes it out of range."""
-    fine: np.datetime64 = moment.astype(np.promote_types(times.dtype, moment.dtype))
-    if fine.astype(moment.dtype) != moment and not np.isnat(moment):
-        raise ValueError(f"{moment} is out of the range of {times.dtype}")
-    return fine
-
-
-def _released(values: _T) -> _T:
-    """Hand what Arrow keeps of the last column back to the system before the next is read."""
-    pa.default_memory_pool().release_unused()
-    return values

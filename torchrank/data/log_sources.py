@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
+from torchrank.data.files import log_format
 from torchrank.data.tables import Table, require_columns
 from torchrank.errors import DataError
 
@@ -71,23 +72,12 @@ def open_sources(paths: Sequence[str | Path], columns: dict[str, str]) -> Source
     """
     if not paths:
         raise DataError("give at least one file or folder of a log")
-    kinds = {_kind(Path(path)) for path in paths}
+    kinds = {log_format(Path(path)) for path in paths}
     if len(kinds) > 1:
         raise DataError("the logs are of different formats; give Parquet alone, CSV alone or TSV alone")
     separator = {".csv": ",", ".tsv": "\t"}.get(kinds.pop())
     read = _parquet_source if separator is None else _csv_source
     return read([Path(path) for path in paths], columns, separator)
-
-
-def _kind(path: Path) -> str:
-    if not path.exists():
-        raise DataError(f"there is no {path}")
-    kind = Path(path.stem if path.suffix == ".gz" else path.name).suffix.lower()
-    if path.is_dir() or kind in (".parquet", ".pq"):
-        return ".parquet"
-    if kind in (".csv", ".tsv"):
-        return kind
-    raise DataError(f"the name of {path} tells no format; give .parquet, .csv, .tsv, or a folder of Parquet files")
 
 
 def _parquet_source(paths: list[Path], columns: dict[str, str], separator: str | None) -> Source:

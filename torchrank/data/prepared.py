@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from pyarrow import ipc
 
 from torchrank.data.ids import look_up_ids
-from torchrank.data.log import InteractionLog, check_share
-from torchrank.errors import DataError
+from torchrank.data.log import InteractionLog
+from torchrank.errors import DataError, check_share
 
 #: what makes a folder a prepared log; written last
 MANIFEST = "manifest.json"

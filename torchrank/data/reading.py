@@ -1,8 +1,9 @@
 """Logs from files whose format their name tells."""
 
 from pathlib import Path
+from typing import Any
 
-from torchrank.data.files import as_path
+from torchrank.data.files import as_path, log_format
 from torchrank.data.log import InteractionLog
 from torchrank.data.movielens import is_movielens, read_movielens
 from torchrank.errors import DataError
@@ -50,12 +51,8 @@ def read_log(
     if is_movielens(path):
         return read_movielens(path, positive_at=positive_at, duplicates=duplicates)
     columns = {"user": user, "item": item, "feedback": feedback, "time": time}
-    kind = Path(path.stem if path.suffix == ".gz" else path.name).suffix.lower()
-    if path.is_dir() or kind in (".parquet", ".pq"):
-        return InteractionLog.from_parquet(path, positive_at=positive_at, duplicates=duplicates, **columns)
-    if kind in (".csv", ".tsv"):
-        separator = "\t" if kind == ".tsv" else ","
-        return InteractionLog.from_csv(
-            path, positive_at=positive_at, duplicates=duplicates, separator=separator, **columns
-        )
-    raise DataError(f"the name of {path} tells no format; give .parquet, .csv, .tsv, or a folder of Parquet files")
+    options: dict[str, Any] = {"positive_at": positive_at, "duplicates": duplicates, **columns}
+    kind = log_format(path)
+    if kind == ".parquet":
+        return InteractionLog.from_parquet(path, **options)
+    return InteractionLog.from_csv(path, separator="\t" if kind == ".tsv" else ",", **options)

@@ -14,7 +14,7 @@ from torchrank.data.log import InteractionLog
 from torchrank.data.published_tables import LogStatistics
 from torchrank.data.synthetic_bots import BotAttack, add_bots
 from torchrank.data.synthetic_counts import choose_preferred, deal_items, draw_counts
-from torchrank.errors import TorchRankError
+from torchrank.errors import TorchRankError, check_share
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,9 +113,8 @@ def make_interactions(
             f"num_interactions={num_interactions}; give at least one a user, {num_users}, and at most half of all"
             f" pairs, {num_users * num_items // 2}"
         )
-    elif not 0 < positive_share < 1:
-        raise TorchRankError(f"positive_share={positive_share}; give a share between 0 and 1")
     else:
+        check_share("positive_share", positive_share)
         users, items = _shown(num_users, num_items, num_interactions, generator)
     user_factors = generator.normal(size=(num_users, dim))
     item_factors = generator.normal(size=(num_items, dim)) / np.sqrt(dim)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torchrank.data.log import InteractionLog
 from torchrank.data.prepared import PreparedLog, is_prepared
 from torchrank.data.reading import read_log
-from torchrank.errors import DataError, TorchRankError, check_count, check_number
+from torchrank.errors import DataError, check_count, check_share
 from torchrank.training.lists import ShownLists, join_lists
 from torchrank.training.processes import Processes
 
@@ -118,9 +118,7 @@ class InteractionDataModule(pl.LightningDataModule):
         steps_per_epoch: int = 20,
     ) -> None:
         super().__init__()
-        check_number("validation", validation, least=0)
-        if validation >= 1:
-            raise TorchRankError(f"validation={validation!r}; give a share from 0 to below 1")
+        check_share("validation", validation, zero=True)
         check_count("steps_per_epoch", steps_per_epoch)
         if isinstance(log, str) and is_prepared(log):
             log = PreparedLog(log)

@@ -11,7 +11,7 @@ from torch import Tensor
 from torchrank.data.attributes import AttributeTable, read_table
 from torchrank.data.row_loading import RowLoader
 from torchrank.data.synthetic_objects import make_objects
-from torchrank.errors import DataError, TorchRankError
+from torchrank.errors import DataError, check_share
 from torchrank.training.curve_table import CurveTable
 from torchrank.training.parts_data import place_of
 
@@ -57,8 +57,7 @@ class TableDataModule(pl.LightningDataModule):
         seed: int = 0,
     ) -> None:
         super().__init__()
-        if not 0 <= validation < 1:
-            raise TorchRankError(f"validation={validation!r}; give a share from 0 to below 1")
+        check_share("validation", validation, zero=True)
         self.table = table
         self.higher, self.lower = higher, lower
         self.scaling = scaling
