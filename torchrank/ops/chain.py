@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from torchrank.errors import DataError, ShapeError, TorchRankError, check_option
+from torchrank.errors import DataError, ShapeError, check_number, check_option
 from torchrank.ops.chain_checks import check_chain, check_labels
 from torchrank.ops.chain_layout import Layout, Steps, at_last, batch_major, lay_out, time_major, upto
 from torchrank.ops.checks import values_can_be_read
@@ -203,8 +203,7 @@ def over_length(transitions: Tensor, emissions: Tensor, mask: Tensor | None, nor
 def check_cost(cost: float | Tensor, emissions: Tensor, mask: Tensor | None) -> None:
     """Refuse a cost of another form than :func:`cost_augmented_viterbi` names, and costs below 0."""
     if not isinstance(cost, Tensor):
-        if not 0 <= cost < float("inf"):
-            raise TorchRankError(f"cost={cost} must be a finite number, at least 0")
+        check_number("cost", cost, least=0)
         return
     q = emissions.shape[-1]
     if tuple(cost.shape) not in ((q, q), tuple(emissions.shape)):

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from torchrank.errors import TorchRankError, check_option
+from torchrank.errors import check_number, check_option
 from torchrank.ops.gains import discounts, scaled_gains
 from torchrank.ops.levels import sort_levels
 from torchrank.ops.masked import fill_padding
@@ -73,9 +73,8 @@ def check_perceptron_options(*, measure: str, update: str, active: str, eta: flo
     check_option("measure", measure, MEASURES)
     check_option("update", update, UPDATES)
     check_option("active", active, ACTIVE)
-    for name, value in (("eta", eta), ("margin", margin)):
-        if not 0 < value < float("inf"):
-            raise TorchRankError(f"{name}={value!r} must be a finite number above 0")
+    check_number("eta", eta, above=0)
+    check_number("margin", margin, above=0)
 
 
 def plan_lists(relevance: Tensor, weights: Tensor, mask: Tensor | None = None, *, measure: str = "ndcg") -> ListPlan:

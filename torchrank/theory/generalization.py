@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from torchrank.errors import TorchRankError
+from torchrank.errors import check_number
 from torchrank.theory.lipschitz import score_lipschitz
 
 
@@ -95,5 +95,4 @@ def regularization_strength(loss: object, length: int, *, num_lists: int, radius
 
 def _check(num_lists: int, radius: float, weight_norm: float) -> None:
     for name, number in (("num_lists", num_lists), ("radius", radius), ("weight_norm", weight_norm)):
-        if not (math.isfinite(number) and number > 0):
-            raise TorchRankError(f"{name}={number} must be a finite number above 0")
+        check_number(name, number, above=0)

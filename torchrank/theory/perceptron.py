@@ -10,7 +10,7 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
-from torchrank.errors import TorchRankError, check_option
+from torchrank.errors import TorchRankError, check_number, check_option
 from torchrank.ops.perceptron import ACTIVE, UPDATES
 
 Number = TypeVar("Number", float, Tensor)
@@ -126,5 +126,4 @@ def _depends_on_scale(update: str, active: str) -> bool:
 
 def _check_positive(**numbers: float) -> None:
     for name, number in numbers.items():
-        if not (math.isfinite(number) and number > 0):
-            raise TorchRankError(f"{name}={number} must be a finite number above 0")
+        check_number(name, number, above=0)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from torchrank.errors import TorchRankError, check_option
+from torchrank.errors import TorchRankError, check_number, check_option
 
 
 def saros_convergence_bound(
@@ -116,10 +116,8 @@ def _check(
     variance: float,
 ) -> NDArray[np.float64]:
     for name, value in (("distance", distance), ("gradient_bound", gradient_bound), ("variance", variance)):
-        if not 0 <= value < math.inf:
-            raise TorchRankError(f"{name}={value!r} must be a finite number, at least 0")
-    if not 0 < smoothness < math.inf:
-        raise TorchRankError(f"smoothness={smoothness!r} must be a finite number above 0")
+        check_number(name, value, least=0)
+    check_number("smoothness", smoothness, above=0)
     counts = np.asarray(block_counts, np.float64)
     if counts.ndim != 1 or not len(counts) or not (counts >= 1).all():
         raise TorchRankError("block_counts must be one number a user, each at least 1; leave users without blocks out")

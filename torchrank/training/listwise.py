@@ -9,7 +9,7 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 from torchmetrics import Metric, MetricCollection
 
-from torchrank.errors import ShapeError, TorchRankError, check_option
+from torchrank.errors import ShapeError, TorchRankError, check_number, check_option
 from torchrank.metrics import NDCG, MeanAveragePrecision
 from torchrank.training.checkpoint import RANDOM_KEY, random_state, set_random_state
 from torchrank.training.saved_module import SavedModule
@@ -76,8 +76,7 @@ class ListwiseModule(SavedModule):
     ) -> None:
         super().__init__()
         check_option("lr_interval", lr_interval, ("epoch", "step"))
-        if not 0 <= l2 < float("inf"):
-            raise TorchRankError(f"l2={l2!r} must be a finite number, at least 0")
+        check_number("l2", l2, least=0)
         if max_norm is not None and not max_norm > 0:
             raise TorchRankError(f"max_norm={max_norm!r} must be above 0; None sets no limit")
         self.scorer = scorer
