@@ -92,12 +92,3 @@ class InteractionScorer(Protocol):
     def __call__(self, users: Tensor, items: Tensor) -> Tensor:
         """Return the score of each (user, item)."""
         ...
-
-
-@runtime_checkable
-class PairLoss(Protocol):
-    """A loss over pairs of scores: the preferred item's, the other item's, and the pairs' weights."""
-
-    def __call__(self, positive: Tensor, negative: Tensor, weights: Tensor | None = None) -> Tensor:
-        """Return the reduced loss."""
-        ...

@@ -150,17 +150,3 @@ def saros_users(
         for f in range(dim):
             user_vectors[user, f] = own[f]
     return loss + math.log(product), pairs, starts
-
-
-@compiled
-def count_all(table: Floats, sums: NDArray[np.float64], counted: Ints, starts: int) -> None:
-    """Bring the sums over user starts of every row of a table up to date.
-
-    Args:
-        table: ``(rows, d)``.
-        sums: ``(rows, d)``, changed.
-        counted: ``(rows,)``, how many starts each row of ``sums`` holds; not changed.
-        starts: how many there were.
-    """
-    for row in range(len(table)):
-        count_row(row, starts, table, sums, counted)
