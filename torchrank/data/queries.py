@@ -8,6 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from torchrank.data.choice import choose
 from torchrank.data.normalization import METHODS, normalize_queries
 from torchrank.errors import DataError, ShapeError, TorchRankError, check_type
 from torchrank.ops.checks import check_tensors
@@ -153,17 +154,8 @@ class QueryDataset:
             >>> data.select([1]).relevance.tolist()
             [0.0, 2.0]
         """
-        try:
-            chosen = torch.as_tensor(queries, device=self.offsets.device)
-        except (TypeError, ValueError, RuntimeError):
-            raise DataError(f"{queries!r} chooses no queries; give numbers from 0 to {len(self) - 1}") from None
-        if chosen.dtype == torch.bool and chosen.shape == (len(self),):
-            chosen = chosen.nonzero().squeeze(-1)
-        if chosen.ndim != 1 or len(chosen) == 0 or chosen.dtype.is_floating_point or chosen.dtype == torch.bool:
-            raise DataError(f"give query numbers from 0 to {len(self) - 1} or {len(self)} booleans, at least one")
-        if int(chosen.min()) < 0 or int(chosen.max()) >= len(self):
-            raise DataError(f"there are queries 0 to {len(self) - 1}, asked for {_short(chosen)}")
-        documents, offsets = ragged_take(self.offsets, chosen.to(torch.int64))
+        chosen = choose(queries, len(self), self.offsets.device, one="query", several="queries")
+        documents, offsets = ragged_take(self.offsets, chosen)
         return QueryDataset(
             self.features[documents],
             self.relevance[documents],

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from torchrank.data.choice import choose
 from torchrank.errors import DataError, ShapeError
 from torchrank.ops.ragged import ragged_take
 
@@ -132,14 +133,8 @@ class SequenceDataset:
             >>> data.select([1]).labels.tolist()
             [0, 2]
         """
-        chosen = torch.as_tensor(sequences, device=self.offsets.device)
-        if chosen.dtype == torch.bool and chosen.shape == (len(self),):
-            chosen = chosen.nonzero().squeeze(-1)
-        if chosen.ndim != 1 or len(chosen) == 0 or chosen.is_floating_point() or chosen.dtype == torch.bool:
-            raise DataError(f"give sequence numbers from 0 to {len(self) - 1} or {len(self)} booleans, at least one")
-        if int(chosen.min()) < 0 or int(chosen.max()) >= len(self):
-            raise DataError(f"there are sequences 0 to {len(self) - 1}, asked for {chosen.tolist()[:8]}")
-        positions, offsets = ragged_take(self.offsets, chosen.to(torch.int64))
+        chosen = choose(sequences, len(self), self.offsets.device, one="sequence", several="sequences")
+        positions, offsets = ragged_take(self.offsets, chosen)
         return SequenceDataset(
             self.features[positions],
             self.labels[positions],

@@ -42,12 +42,12 @@ def prepare_weights(weights: Tensor, like: Tensor, mask: Tensor | None, name: st
     return weights
 
 
-def reduce_lists(values: Tensor, counted: Tensor, list_weights: Tensor | None, reduction: str) -> Tensor:
+def reduce_lists(values: Tensor, counted: Tensor | None, list_weights: Tensor | None, reduction: str) -> Tensor:
     """Reduce one value per list.
 
     Args:
         values: ``(...)``, exactly 0 where ``counted`` is False.
-        counted: ``(...)`` boolean, the lists that a mean is over.
+        counted: ``(...)`` boolean, the lists that a mean is over; None for all.
         list_weights: ``(...)`` at least 0, or None for ones.
         reduction: ``"mean"`` (Σ wℓ / Σ w over counted lists, 0 when there are none), ``"sum"`` (Σ wℓ) or ``"none"``
             (wℓ).
@@ -72,6 +72,8 @@ def reduce_lists(values: Tensor, counted: Tensor, list_weights: Tensor | None, r
         return values
     if reduction == "sum":
         return values.sum()
+    if counted is None:
+        counted = torch.ones_like(values, dtype=torch.bool)
     weight = counted.to(values.dtype) if list_weights is None else list_weights * counted
     total = weight.sum()
     return values.sum() / torch.where(total > 0, total, torch.ones_like(total))

@@ -6,7 +6,6 @@ Source: Rendle et al., "BPR: Bayesian Personalized Ranking from Implicit Feedbac
 
 import math
 
-import torch
 from torch import Tensor
 
 from torchrank.errors import ShapeError
@@ -72,7 +71,7 @@ class BPRLoss(ReducedLoss):
             a scalar, or ``(P,)`` for ``reduction="none"``.
         """
         each = bpr_loss(positive, negative)
-        return reduce_lists(each, torch.ones_like(each, dtype=torch.bool), weights, self.reduction)
+        return reduce_lists(each, None, weights, self.reduction)
 
     def score_lipschitz(self, length: int) -> ScoreLipschitz:
         """Bound the gradient in the scores of a list of ``length`` documents, as `torchrank.theory` asks.

@@ -105,7 +105,7 @@ class InBatchSoftmaxLoss(ReducedLoss):
             a scalar, or ``(B,)`` for ``reduction="none"``.
         """
         each = in_batch_softmax_loss(scores, items, log_q, correct_positive=self.correct_positive)
-        return reduce_lists(each, torch.ones_like(each, dtype=torch.bool), weights, self.reduction)
+        return reduce_lists(each, None, weights, self.reduction)
 
     def score_lipschitz(self, length: int) -> ScoreLipschitz:
         """Bound the gradient in a row's ``length`` scores, as `torchrank.theory` asks."""

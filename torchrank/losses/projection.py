@@ -4,7 +4,6 @@ Source: Li, Mei & Hu, "Unsupervised Ranking of Multi-Attribute Objects Based on 
 eq 19 and 20.
 """
 
-import torch
 from torch import Tensor
 
 from torchrank.losses._lists import ReducedLoss, reduce_lists
@@ -66,4 +65,4 @@ class ProjectionLoss(ReducedLoss):
             a scalar, or ``(...)`` for ``reduction="none"``.
         """
         each = projection_loss(points, control_points, observed=observed)
-        return reduce_lists(each, torch.ones_like(each, dtype=torch.bool), None, self.reduction)
+        return reduce_lists(each, None, None, self.reduction)

@@ -6,6 +6,7 @@ the sub-gradient is the difference of the two sequences' features, and a right a
 """
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import cast
 
@@ -13,7 +14,7 @@ import torch
 from torch import Tensor
 
 from torchrank.errors import check_option
-from torchrank.losses._lists import ReducedLoss
+from torchrank.losses._lists import ReducedLoss, reduce_lists
 from torchrank.ops.chain import augmented_labels, check_cost, one_dtype, over_length, position_scores
 from torchrank.ops.chain_checks import check_chain, check_labels
 from torchrank.ops.chain_partition import log_partition
@@ -187,17 +188,63 @@ def _gap(
     return (gaps if mask is None else torch.where(mask, gaps, 0)).sum(-1)
 
 
-def _lipschitz(length: int) -> ScoreLipschitz:
-    return ScoreLipschitz(2.0 * length, math.sqrt(2 * length))
+class SequenceLoss(ReducedLoss, ABC):
+    """A loss of a batch of label sequences; the subclass says which in :meth:`each`.
+
+    Args:
+        normalize: ``"length"`` or None.
+        reduction: ``"mean"`` over sequences, ``"sum"`` or ``"none"``.
+
+    Raises:
+        TorchRankError: an option with a bad value.
+    """
+
+    def __init__(self, *, normalize: str | None = None, reduction: str = "mean") -> None:
+        super().__init__(reduction=reduction)
+        if normalize is not None:
+            check_option("normalize", normalize, ("length",))
+        self.normalize = normalize
+
+    @abstractmethod
+    def each(
+        self, emissions: Tensor, transitions: Tensor, labels: Tensor, mask: Tensor | None, start: Tensor | None
+    ) -> Tensor:
+        """Return the loss of each sequence: ``(B,)``."""
+
+    def forward(
+        self,
+        emissions: Tensor,
+        transitions: Tensor,
+        labels: Tensor,
+        mask: Tensor | None = None,
+        *,
+        start: Tensor | None = None,
+    ) -> Tensor:
+        """Reduce the loss of each sequence.
+
+        Args:
+            emissions: ``(B, T, q)``.
+            transitions: ``(q, q)`` or ``(B, T − 1, q, q)``.
+            labels: ``(B, T)``.
+            mask: ``(B, T)`` boolean or None.
+            start: ``(q,)`` or None.
+
+        Returns:
+            a scalar, or ``(B,)`` for ``reduction="none"``.
+        """
+        return reduce_lists(self.each(emissions, transitions, labels, mask, start), None, None, self.reduction)
+
+    def score_lipschitz(self, length: int) -> ScoreLipschitz:
+        """Bound the gradient in the emissions of a sequence of ``length`` positions, as `torchrank.theory` asks.
+
+        At each position the difference of two distributions over labels. Of the hinge and the perceptron both are one
+        label, and the bound is reached where every position is wrong; of the CRF it is approached where a wrong
+        sequence is far ahead.
+        """
+        return ScoreLipschitz(2.0 * length, math.sqrt(2 * length))
 
 
-def _reduce(values: Tensor, reduction: str) -> Tensor:
-    if reduction == "none":
-        return values
-    return values.sum() if reduction == "sum" else values.sum() / max(len(values), 1)
-
-
-class StructuredHingeLoss(ReducedLoss):
+class StructuredHingeLoss(SequenceLoss):
     """The structured hinge of a batch of sequences, as :func:`structured_hinge_loss`.
 
     Args:
@@ -223,8 +270,7 @@ class StructuredHingeLoss(ReducedLoss):
         normalize: str | None = None,
         reduction: str = "mean",
     ) -> None:
-        super().__init__(reduction=reduction)
-        _check_normalize(normalize)
+        super().__init__(normalize=normalize, reduction=reduction)
         if isinstance(cost, int | float):
             self.cost: float | list[list[float]] = cost
             matrix = None
@@ -232,44 +278,18 @@ class StructuredHingeLoss(ReducedLoss):
             matrix = torch.as_tensor(cost)
             self.cost = matrix.tolist()
         self.register_buffer("cost_matrix", matrix, persistent=False)
-        self.normalize = normalize
 
-    def forward(
-        self,
-        emissions: Tensor,
-        transitions: Tensor,
-        labels: Tensor,
-        mask: Tensor | None = None,
-        *,
-        start: Tensor | None = None,
+    def each(
+        self, emissions: Tensor, transitions: Tensor, labels: Tensor, mask: Tensor | None, start: Tensor | None
     ) -> Tensor:
-        """Reduce the loss of each sequence.
-
-        Args:
-            emissions: ``(B, T, q)``.
-            transitions: ``(q, q)`` or ``(B, T − 1, q, q)``.
-            labels: ``(B, T)``.
-            mask: ``(B, T)`` boolean or None.
-            start: ``(q,)`` or None.
-
-        Returns:
-            a scalar, or ``(B,)`` for ``reduction="none"``.
-        """
+        """Return :func:`structured_hinge_loss`."""
         cost = cast(float, self.cost) if self.cost_matrix is None else self.cost_matrix
-        each = structured_hinge_loss(
+        return structured_hinge_loss(
             emissions, transitions, labels, mask, cost=cost, start=start, normalize=self.normalize
         )
-        return _reduce(each, self.reduction)
-
-    def score_lipschitz(self, length: int) -> ScoreLipschitz:
-        """Bound the gradient in the emissions of a sequence of ``length`` positions, as `torchrank.theory` asks.
-
-        Plus one on the chosen label and minus one on the right one; reached where every position is wrong.
-        """
-        return _lipschitz(length)
 
 
-class StructuredPerceptronLoss(ReducedLoss):
+class StructuredPerceptronLoss(SequenceLoss):
     """The structured perceptron's loss of a batch of sequences, as :func:`structured_perceptron_loss`.
 
     Args:
@@ -285,33 +305,14 @@ class StructuredPerceptronLoss(ReducedLoss):
         tensor(2.)
     """
 
-    def __init__(self, *, normalize: str | None = None, reduction: str = "mean") -> None:
-        super().__init__(reduction=reduction)
-        _check_normalize(normalize)
-        self.normalize = normalize
-
-    def forward(
-        self,
-        emissions: Tensor,
-        transitions: Tensor,
-        labels: Tensor,
-        mask: Tensor | None = None,
-        *,
-        start: Tensor | None = None,
+    def each(
+        self, emissions: Tensor, transitions: Tensor, labels: Tensor, mask: Tensor | None, start: Tensor | None
     ) -> Tensor:
-        """Reduce the loss of each sequence; arguments and result as for :class:`StructuredHingeLoss`."""
-        each = structured_perceptron_loss(emissions, transitions, labels, mask, start=start, normalize=self.normalize)
-        return _reduce(each, self.reduction)
-
-    def score_lipschitz(self, length: int) -> ScoreLipschitz:
-        """Bound the gradient in the emissions of a sequence of ``length`` positions, as `torchrank.theory` asks.
-
-        Plus one on the chosen label and minus one on the right one; reached where every position is wrong.
-        """
-        return _lipschitz(length)
+        """Return :func:`structured_perceptron_loss`."""
+        return structured_perceptron_loss(emissions, transitions, labels, mask, start=start, normalize=self.normalize)
 
 
-class CRFLoss(ReducedLoss):
+class CRFLoss(SequenceLoss):
     """Negative log-likelihood of a batch of sequences, as :func:`crf_loss`.
 
     Args:
@@ -326,32 +327,8 @@ class CRFLoss(ReducedLoss):
         tensor(8.)
     """
 
-    def __init__(self, *, normalize: str | None = None, reduction: str = "mean") -> None:
-        super().__init__(reduction=reduction)
-        _check_normalize(normalize)
-        self.normalize = normalize
-
-    def forward(
-        self,
-        emissions: Tensor,
-        transitions: Tensor,
-        labels: Tensor,
-        mask: Tensor | None = None,
-        *,
-        start: Tensor | None = None,
+    def each(
+        self, emissions: Tensor, transitions: Tensor, labels: Tensor, mask: Tensor | None, start: Tensor | None
     ) -> Tensor:
-        """Reduce the loss of each sequence; arguments and result as for :class:`StructuredHingeLoss`."""
-        each = crf_loss(emissions, transitions, labels, mask, start=start, normalize=self.normalize)
-        return _reduce(each, self.reduction)
-
-    def score_lipschitz(self, length: int) -> ScoreLipschitz:
-        """Bound the gradient in the emissions of a sequence of ``length`` positions, as `torchrank.theory` asks.
-
-        Two distributions' difference at each position; approached where a wrong sequence is far ahead.
-        """
-        return _lipschitz(length)
-
-
-def _check_normalize(normalize: str | None) -> None:
-    if normalize is not None:
-        check_option("normalize", normalize, ("length",))
+        """Return :func:`crf_loss`."""
+        return crf_loss(emissions, transitions, labels, mask, start=start, normalize=self.normalize)

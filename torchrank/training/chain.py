@@ -17,7 +17,7 @@ from torchrank.metrics import PositionAccuracy, SequenceAccuracy
 from torchrank.models.chain import LinearChain
 from torchrank.ops.ragged import ragged_index
 from torchrank.training.quiet import quiet_trainer, silence
-from torchrank.training.saved_module import SavedModule
+from torchrank.training.saved_module import SavedModule, with_schedule
 from torchrank.training.sequence_data import SequenceDataModule
 from torchrank.types import SequenceBatch
 
@@ -186,10 +186,7 @@ class ChainModule(SavedModule):
     def configure_optimizers(self) -> Any:
         """Make the optimiser, and the schedule where there is one."""
         optimizer = self.optimizer(self.model.parameters())
-        if self.lr_scheduler is None:
-            return optimizer
-        schedule = {"scheduler": self.lr_scheduler(optimizer), "interval": self.lr_interval, "monitor": "val_loss"}
-        return {"optimizer": optimizer, "lr_scheduler": schedule}
+        return with_schedule(optimizer, self.lr_scheduler, interval=self.lr_interval, monitor="val_loss")
 
     def optimizer_step(self, *args: Any, **kwargs: Any) -> None:
         """Step, then take the new weights into the mean."""

@@ -11,7 +11,7 @@ from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 from torchrank.errors import TorchRankError, check_option
 from torchrank.losses.projection import projection_loss
 from torchrank.models.curve import RankingCurve
-from torchrank.training.saved_module import SavedModule
+from torchrank.training.saved_module import SavedModule, with_schedule
 from torchrank.training.table_data import TableDataModule
 from torchrank.types import ObjectBatch
 
@@ -131,10 +131,7 @@ class CurveModule(SavedModule):
     def configure_optimizers(self) -> Any:
         """Make the optimiser, and the schedule where there is one."""
         optimizer = self.optimizer(self.parameters())
-        if self.lr_scheduler is None:
-            return optimizer
-        schedule = {"scheduler": self.lr_scheduler(optimizer), "interval": self.lr_interval, "monitor": "val_loss"}
-        return {"optimizer": optimizer, "lr_scheduler": schedule}
+        return with_schedule(optimizer, self.lr_scheduler, interval=self.lr_interval, monitor="val_loss")
 
     def optimizer_step(self, *args: Any, **kwargs: Any) -> None:
         """Step, then bring parameters back into their bounds."""

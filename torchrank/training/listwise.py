@@ -12,7 +12,7 @@ from torchmetrics import Metric, MetricCollection
 from torchrank.errors import ShapeError, TorchRankError, check_number, check_option
 from torchrank.metrics import NDCG, MeanAveragePrecision
 from torchrank.training.checkpoint import RANDOM_KEY, random_state, set_random_state
-from torchrank.training.saved_module import SavedModule
+from torchrank.training.saved_module import SavedModule, with_schedule
 from torchrank.types import ListBatch
 
 
@@ -128,10 +128,7 @@ class ListwiseModule(SavedModule):
     def configure_optimizers(self) -> Any:
         """Make the optimiser, and the schedule where there is one."""
         optimizer = self.optimizer(self.parameters())
-        if self.lr_scheduler is None:
-            return optimizer
-        schedule = {"scheduler": self.lr_scheduler(optimizer), "interval": self.lr_interval, "monitor": "val_loss"}
-        return {"optimizer": optimizer, "lr_scheduler": schedule}
+        return with_schedule(optimizer, self.lr_scheduler, interval=self.lr_interval, monitor="val_loss")
 
     def optimizer_step(self, *args: Any, **kwargs: Any) -> None:
         """Step, then project to the ball."""

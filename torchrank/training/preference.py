@@ -17,7 +17,7 @@ from torchrank.training.evaluation import NO_PAIR, NOT_PUBLISHED, evaluate_shown
 from torchrank.training.lists import ShownLists
 from torchrank.training.log_scorer import check_sizes, compiled_scorer, make_scorer
 from torchrank.training.processes import Processes, user_tables
-from torchrank.training.saved_module import SavedModule
+from torchrank.training.saved_module import SavedModule, with_schedule
 
 
 class PreferenceModule(SavedModule):
@@ -189,9 +189,7 @@ class PreferenceModule(SavedModule):
         """Make the optimiser and its schedule; for the compiled loops it holds η and the velocities."""
         parameters = self.stepped().parameters()
         optimizer = self.default_optimizer(parameters) if self.optimizer is None else self.optimizer(parameters)
-        if self.lr_scheduler is None:
-            return optimizer
-        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": self.lr_scheduler(optimizer)}}
+        return with_schedule(optimizer, self.lr_scheduler)
 
     def default_optimizer(self, parameters: Iterable[nn.Parameter]) -> Optimizer:
         """Make the optimiser of a module that was given none."""

@@ -1,8 +1,10 @@
 """What every LightningModule here shares: checkpoints that rebuild it and that training resumes from exactly."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytorch_lightning as pl
+from torch.optim import Optimizer
 
 from torchrank.training.checkpoint import SPEC_KEY
 from torchrank.training.spec import describe
@@ -31,3 +33,16 @@ class SavedModule(pl.LightningModule):
         epochs: Any = loop.epoch_progress.current
         if loop.restarted_mid_epoch and epochs.processed == epochs.started:
             loop.reset_restart_stage()
+
+
+def with_schedule(optimizer: Optimizer, make: Callable[[Any], Any] | None, **how: Any) -> Any:
+    """Return what ``configure_optimizers`` returns for an optimiser and the schedule of its step size.
+
+    Args:
+        optimizer: it.
+        make: makes the schedule from the optimiser; None for none.
+        how: Lightning is to move it.
+    """
+    if make is None:
+        return optimizer
+    return {"optimizer": optimizer, "lr_scheduler": {"scheduler": make(optimizer), **how}}
