@@ -18,7 +18,7 @@ _NAMES: dict[str, str] = {
     "fit_curve": "torchrank.training.curve_fitting",
     "load": "torchrank.training.checkpoint",
     "ndcg": "torchrank.metrics.gains",
-    "read_log": "torchrank.data.reading",
+    "read_log": "torchrank.data.log_reading",
     "recommend": "torchrank.training.recommendation",
 }
 __version__ = "0.1.0"

@@ -19,7 +19,7 @@ from torchrank.training.evaluation import (
     evaluate_published,
     evaluate_shown,
 )
-from torchrank.training.lists import ShownLists
+from torchrank.training.shown_lists import ShownLists
 
 
 class Table(torch.nn.Module):
@@ -163,7 +163,7 @@ def test_lists_made_once_measure_as_the_log():
 def test_scores_are_asked_for_in_parts(monkeypatch):
     _, test, scorer = example()
     whole = evaluate_shown(scorer, test).to_frame()
-    monkeypatch.setattr("torchrank.training.lists._PAIRS", 17)
+    monkeypatch.setattr("torchrank.training.shown_lists._PAIRS", 17)
     scorer.most = 0
     assert evaluate_shown(scorer, test).to_frame().equals(whole)
     assert scorer.most == 17

@@ -17,9 +17,9 @@ from torchrank.metrics import ndcg
 from torchrank.training.bpr import BPRModule
 from torchrank.training.evaluation import evaluate_shown
 from torchrank.training.interaction_fitting import fit_interactions
-from torchrank.training.lists import ShownLists
 from torchrank.training.recommendation import score_items
 from torchrank.training.saros import SAROSModule
+from torchrank.training.shown_lists import ShownLists
 from torchrank.types import InteractionScorer
 
 #: thresholds as published: b the smallest and B the mean number of blocks a user has in the training log

@@ -28,7 +28,7 @@ from torchrank.plots.files import save_figure
 from torchrank.plots.learning import plot_cumulative_loss, plot_learning_curves
 from torchrank.theory import perceptron_loss_bound
 from torchrank.training import fit_lists, perceptron_pass
-from torchrank.training.online import RULES
+from torchrank.training.perceptron_online import RULES
 
 LOSSES: dict[str, nn.Module] = {
     "SLAM, NDCG weights": SLAMLoss(measure="ndcg"),

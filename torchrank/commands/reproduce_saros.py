@@ -15,8 +15,8 @@ from torchrank.commands.saros_report import KEYS, find_dataset, markdown
 from torchrank.commands.saros_runs import Parts, Run, choose_all, compare, loss_by_time, run_method, summarise, warm_up
 from torchrank.commands.saros_sets import CONVENTIONS, PRINTED, set_conventions
 from torchrank.data.blocks import build_blocks
+from torchrank.data.log_reading import read_log
 from torchrank.data.published_sets import DATASETS, read_published
-from torchrank.data.reading import read_log
 from torchrank.errors import TorchRankError, check_option
 from torchrank.ops.blocks import RULES
 

@@ -17,9 +17,9 @@ from torchrank.training.bpr import BPRModule
 from torchrank.training.evaluation import evaluate_catalogue, evaluate_loss, evaluate_published
 from torchrank.training.gru4rec import GRU4RecModule
 from torchrank.training.interaction_fitting import fit_interactions
-from torchrank.training.lists import ShownLists
 from torchrank.training.mf import MFModule
 from torchrank.training.saros import SAROSModule
+from torchrank.training.shown_lists import ShownLists
 from torchrank.training.softmax import SoftmaxModule
 from torchrank.types import InteractionScorer
 

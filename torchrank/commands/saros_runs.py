@@ -16,7 +16,7 @@ from torchrank.data.synthetic_log import make_interactions
 from torchrank.metrics.significance import paired_bootstrap
 from torchrank.training.evaluation import evaluate_catalogue, evaluate_loss, evaluate_published, evaluate_shown
 from torchrank.training.interaction_fitting import fit_interactions
-from torchrank.training.lists import ShownLists
+from torchrank.training.shown_lists import ShownLists
 
 #: protocol, to measure, to the means over users of one run; and the values of each user by the published protocol
 Measured = dict[str, dict[str, float]]

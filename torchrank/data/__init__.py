@@ -44,7 +44,7 @@ _NAMES: dict[str, str] = {
     "published_statistics": "torchrank.data.published_tables",
     "read_kasandr": "torchrank.data.kasandr",
     "read_letor": "torchrank.data.letor",
-    "read_log": "torchrank.data.reading",
+    "read_log": "torchrank.data.log_reading",
     "read_movielens": "torchrank.data.movielens",
     "read_netflix": "torchrank.data.netflix",
     "read_outbrain": "torchrank.data.outbrain",

@@ -15,8 +15,7 @@ import pyarrow as pa
 from torchrank.data.files import whole_file
 from torchrank.data.log_sources import Source, open_sources
 from torchrank.data.parallel import run_here, run_on_ray
-from torchrank.data.prepared import FORMAT, MANIFEST, PreparedLog
-from torchrank.data.preparing import (
+from torchrank.data.prepare_steps import (
     ITEMS,
     Plan,
     deal_piece,
@@ -27,6 +26,7 @@ from torchrank.data.preparing import (
     read_sorted,
     sort_partition,
 )
+from torchrank.data.prepared import FORMAT, MANIFEST, PreparedLog
 from torchrank.errors import DataError, TorchRankError, as_option, check_number, check_option
 
 #: what Python and the libraries take before any row is read

@@ -16,7 +16,7 @@ from torchrank.losses import StructuredHingeLoss
 from torchrank.metrics import PositionAccuracy, SequenceAccuracy
 from torchrank.models.chain import LinearChain
 from torchrank.ops.ragged import ragged_index
-from torchrank.training.quiet import quiet_trainer, silence
+from torchrank.training.quiet_trainer import quiet_trainer, silence
 from torchrank.training.saved_module import SavedModule, with_schedule
 from torchrank.training.sequence_data import SequenceDataModule
 from torchrank.types import SequenceBatch

@@ -18,8 +18,8 @@ from torchrank.data.log import InteractionLog
 from torchrank.errors import DataError, check_type
 from torchrank.metrics import auc, average_precision, ndcg, recall
 from torchrank.ops.pair_loss import mean_logistic_loss
-from torchrank.training.lists import ShownLists, score_lists
 from torchrank.training.recommendation import batch_size, best_items, score_items
+from torchrank.training.shown_lists import ShownLists, score_lists
 from torchrank.types import InteractionScorer
 
 _Measure = Callable[[Tensor, Tensor, Tensor], Tensor]

@@ -10,11 +10,11 @@ import torch
 from numpy.typing import NDArray
 
 from torchrank.data.log import InteractionLog
+from torchrank.data.log_reading import read_log
 from torchrank.data.prepared import PreparedLog, is_prepared
-from torchrank.data.reading import read_log
 from torchrank.errors import DataError, check_count, check_share
-from torchrank.training.lists import ShownLists, join_lists
 from torchrank.training.processes import Processes
+from torchrank.training.shown_lists import ShownLists, join_lists
 
 #: rows of a log on disk that are measured at once, at least
 _ROWS = 1_000_000

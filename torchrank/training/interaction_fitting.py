@@ -9,7 +9,7 @@ import pytorch_lightning as pl
 from torchrank.data.log import InteractionLog
 from torchrank.data.prepared import PreparedLog
 from torchrank.training.interaction_data import InteractionDataModule
-from torchrank.training.quiet import quiet_trainer, silence
+from torchrank.training.quiet_trainer import quiet_trainer, silence
 
 
 class _Stopwatch(pl.Callback):

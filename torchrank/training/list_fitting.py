@@ -15,7 +15,7 @@ from torchrank.data import QueryDataset
 from torchrank.errors import TorchRankError, check_count, check_type
 from torchrank.training.listwise import ListwiseModule
 from torchrank.training.query_data import QueryDataModule
-from torchrank.training.quiet import quiet_trainer, silence
+from torchrank.training.quiet_trainer import quiet_trainer, silence
 
 _ADAM = partial(torch.optim.Adam, lr=1e-2)
 

@@ -14,10 +14,10 @@ from torchrank.data.log import InteractionLog
 from torchrank.data.prepared import PreparedLog
 from torchrank.errors import DataError, TorchRankError, check_number, check_option
 from torchrank.training.evaluation import NO_PAIR, NOT_PUBLISHED, evaluate_shown, measure_published, pair_losses
-from torchrank.training.lists import ShownLists
 from torchrank.training.log_scorer import check_sizes, compiled_scorer, make_scorer
 from torchrank.training.processes import Processes, user_tables
 from torchrank.training.saved_module import SavedModule, with_schedule
+from torchrank.training.shown_lists import ShownLists
 
 
 class PreferenceModule(SavedModule):

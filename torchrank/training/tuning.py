@@ -14,7 +14,7 @@ from lightning_fabric.utilities.exceptions import MisconfigurationException
 
 from torchrank.errors import DataError, TorchRankError
 from torchrank.training.lightning_cli import TorchRankCLI, check_yaml, settle_process
-from torchrank.training.quiet import silence
+from torchrank.training.quiet_trainer import silence
 
 #: callbacks that need files or loggers, which trials have none of
 _LEFT_OUT = ("ModelCheckpoint", "LearningRateMonitor", "DeviceStatsMonitor", "ProgressBar", "RichProgressBar")

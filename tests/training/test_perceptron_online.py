@@ -7,9 +7,9 @@ from torchrank.data import make_queries
 from torchrank.errors import DataError, ShapeError, TorchRankError
 from torchrank.losses import slam_loss
 from torchrank.theory import perceptron_loss_bound, perceptron_regret_bound
-from torchrank.training import online, perceptron_curves, perceptron_pass
+from torchrank.training import perceptron_curves, perceptron_online, perceptron_pass
 
-RULES = list(online.RULES.values())
+RULES = list(perceptron_online.RULES.values())
 
 
 def stream(made):
@@ -141,9 +141,9 @@ def test_the_three_curves_side_by_side_stay_below_their_bounds(measure):
     data = make_queries(60, num_features=5, noise=0.5, seed=7)
     order = torch.randperm(60, generator=torch.Generator().manual_seed(0)).repeat(2)
     curves = perceptron_curves(data.dataset, comparator=4 * data.weights, measure=measure, rounds=order)
-    assert list(curves) == list(online.RULES)
+    assert list(curves) == list(perceptron_online.RULES)
     for name, curve in curves.items():
-        u, rule = 4 * data.weights.double(), online.RULES[name]
+        u, rule = 4 * data.weights.double(), perceptron_online.RULES[name]
         run = perceptron_pass(*stream(data), measure=measure, rounds=order, comparator=u, **rule)
         torch.testing.assert_close(curve.loss, run.measure_loss.cumsum(0))
         assert (curve.loss <= curve.bound).all()
