@@ -7,7 +7,8 @@ import polars as pl
 import pytest
 
 from torchrank import cli
-from torchrank.commands.saros_methods import METHODS, RandomOrder, Trained, check_methods, choose, usual_methods
+from torchrank.commands.method_choice import Trained, choose
+from torchrank.commands.saros_methods import METHODS, RandomOrder, check_methods, usual_methods
 from torchrank.commands.saros_report import find_dataset, markdown, published_values
 from torchrank.commands.saros_runs import Parts
 from torchrank.data import make_interactions
@@ -143,7 +144,7 @@ def test_what_is_done_is_written_before_the_next_method(file, tmp_path, monkeypa
     def fails(log, seed):
         raise KeyboardInterrupt
 
-    from torchrank.commands.saros_methods import Counted
+    from torchrank.commands.method_choice import Counted
 
     monkeypatch.setitem(METHODS, "random", Counted("fails", fails))
     with pytest.raises(SystemExit, match="interrupted"):

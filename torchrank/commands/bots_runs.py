@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from torchrank.commands.saros_methods import Choice, Trained
+from torchrank.commands.method_choice import Choice, Trained
 from torchrank.data.blocks import build_blocks
 from torchrank.data.log import InteractionLog
 from torchrank.data.published_tables import LogStatistics

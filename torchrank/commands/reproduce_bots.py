@@ -18,8 +18,8 @@ from torchrank.commands.bots_runs import (
     run_attack,
     summarise,
 )
+from torchrank.commands.method_choice import choose
 from torchrank.commands.results import markdown_table, progress_bar, target_folder, write_results
-from torchrank.commands.saros_methods import choose
 from torchrank.commands.saros_runs import warm_up
 from torchrank.data.published_tables import LogStatistics, published_statistics
 from torchrank.data.synthetic_log import make_interactions

@@ -8,9 +8,10 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
+from torchrank.commands.method_choice import Choice, Trained
 from torchrank.commands.results import progress_bar, target_folder, write_json, write_results, write_text
 from torchrank.commands.saros_hypothesis import hypothesis_markdown, run_hypothesis
-from torchrank.commands.saros_methods import METHODS, Choice, Trained, check_methods, usual_methods
+from torchrank.commands.saros_methods import METHODS, check_methods, usual_methods
 from torchrank.commands.saros_report import KEYS, find_dataset, markdown
 from torchrank.commands.saros_runs import Parts, Run, choose_all, compare, loss_by_time, run_method, summarise, warm_up
 from torchrank.commands.saros_sets import CONVENTIONS, PRINTED, set_conventions

@@ -6,8 +6,9 @@ from typing import Any
 
 from rich.progress import Progress
 
+from torchrank.commands.method_choice import Trained, choose
 from torchrank.commands.results import markdown_table
-from torchrank.commands.saros_methods import OWN_VECTORS, Trained, choose
+from torchrank.commands.saros_methods import OWN_VECTORS
 from torchrank.commands.saros_runs import Parts, run_method, warm_up
 from torchrank.ops.blocks import RULES
 from torchrank.training.saros import SAROSModule

@@ -10,7 +10,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from torchrank.commands.saros_methods import METHODS, Choice, Counted, Trained, choose, measured_scorer
+from torchrank.commands.method_choice import Choice, Counted, Trained, choose, measured_scorer
+from torchrank.commands.saros_methods import METHODS
 from torchrank.data.log import InteractionLog
 from torchrank.data.synthetic_log import make_interactions
 from torchrank.metrics.significance import paired_bootstrap
