@@ -1,23 +1,19 @@
 """How well a scorer orders a log's test part, by the published protocol and by the standard ones, kept apart."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
-from typing import Any
 
 import numpy as np
-import polars as pl
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
 from torchrank.data.catalogue import Catalogue
-from torchrank.data.files import whole_file
 from torchrank.data.log import InteractionLog
 from torchrank.errors import DataError, check_type
 from torchrank.metrics import auc, average_precision, ndcg, recall
 from torchrank.ops.pair_loss import mean_logistic_loss
+from torchrank.training.evaluation_results import PublishedEvaluation, StandardEvaluation
 from torchrank.training.recommendation import batch_size, best_items, score_items
 from torchrank.training.shown_lists import ShownLists, score_lists
 from torchrank.types import InteractionScorer
@@ -25,76 +21,6 @@ from torchrank.types import InteractionScorer
 _Measure = Callable[[Tensor, Tensor, Tensor], Tensor]
 NOT_PUBLISHED = "no user has two test items, one of them preferred; the published protocol leaves all out"
 NO_PAIR = "no user has both preferred and other test items, so there is no pair to lose on"
-
-
-@dataclass(frozen=True, eq=False)
-class PublishedEvaluation:
-    """Measures by the conventions of the SAROS paper's tables; they do not compare with any other's.
-
-    Attributes:
-        users: ``(Q,)`` original ids of the users who count.
-        values: ``(Q,)`` values of each measure.
-
-    Example:
-        >>> result = PublishedEvaluation(np.array(["a", "b"]), {"map@5": np.array([0.5, 1.0])})
-        >>> result.mean, result.to_frame().columns
-        ({'map@5': 0.75}, ['user', 'published map@5'])
-    """
-
-    users: NDArray[Any]
-    values: Mapping[str, NDArray[np.float64]]
-
-    def __repr__(self) -> str:
-        return f"PublishedEvaluation({len(self.users)} users; {_line(self.mean)})"
-
-    @property
-    def mean(self) -> dict[str, float]:
-        """Mean of each measure over its users."""
-        return _means(self.values)
-
-    def to_frame(self) -> pl.DataFrame:
-        """Return one row a user, with columns ``user`` and ``published ndcg@10`` and so on."""
-        return _frame("published", self.users, self.values)
-
-    def write_parquet(self, path: str | Path) -> None:
-        """Write :meth:`to_frame` in one step."""
-        _write(self.to_frame(), path)
-
-
-@dataclass(frozen=True, eq=False)
-class StandardEvaluation:
-    """Measures by the usual conventions, as every other library has them.
-
-    Attributes:
-        candidates: ``"shown"`` where each user's own test items were ranked, ``"catalogue"`` where all unseen items.
-        users: ``(Q,)`` original ids of the users who count.
-        values: ``(Q,)`` values of each measure; NaN where a user has none, who is then left out of the mean.
-
-    Example:
-        >>> result = StandardEvaluation("shown", np.array(["a", "b"]), {"auc": np.array([0.5, np.nan])})
-        >>> result.mean, result.to_frame().rows()
-        ({'auc': 0.5}, [('a', 0.5), ('b', None)])
-    """
-
-    candidates: str
-    users: NDArray[Any]
-    values: Mapping[str, NDArray[np.float64]]
-
-    def __repr__(self) -> str:
-        return f"StandardEvaluation({self.candidates}, {len(self.users)} users; {_line(self.mean)})"
-
-    @property
-    def mean(self) -> dict[str, float]:
-        """Mean of each measure over its users."""
-        return _means(self.values)
-
-    def to_frame(self) -> pl.DataFrame:
-        """Return one row a user, with columns ``user`` and ``shown ndcg@10`` or ``catalogue ndcg@10`` and so on."""
-        return _frame(self.candidates, self.users, self.values)
-
-    def write_parquet(self, path: str | Path) -> None:
-        """Write :meth:`to_frame` in one step."""
-        _write(self.to_frame(), path)
 
 
 def evaluate_published(
@@ -315,24 +241,3 @@ def _as_list(hits: Tensor, relevant: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     relevance = torch.cat([hits, below], 1)
     scores = -torch.arange(relevance.shape[1], dtype=torch.float32).expand(relevance.shape)
     return scores, relevance.float(), torch.cat([torch.ones_like(hits), below], 1)
-
-
-def _line(means: Mapping[str, float]) -> str:
-    return ", ".join(f"{name} {mean:.4f}" for name, mean in means.items())
-
-
-def _means(values: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:
-    return {
-        name: float(np.nanmean(each)) if not np.isnan(each).all() else float("nan") for name, each in values.items()
-    }
-
-
-def _frame(protocol: str, users: NDArray[Any], values: Mapping[str, NDArray[np.float64]]) -> pl.DataFrame:
-    return pl.DataFrame(
-        {"user": users, **{f"{protocol} {name}": each for name, each in values.items()}}, nan_to_null=True
-    )
-
-
-def _write(frame: pl.DataFrame, path: str | Path) -> None:
-    with whole_file(path) as place:
-        frame.write_parquet(place)
