@@ -30,6 +30,7 @@ def bpr_loss(positive: Tensor, negative: Tensor, weights: Tensor | None = None) 
         ShapeError: tensors whose shapes differ.
 
     Example:
+        >>> import torch
         >>> bpr_loss(torch.tensor([0.0, -100.0]), torch.tensor([0.0, 100.0]))
         tensor([  0.6931, 200.0000])
     """
@@ -55,6 +56,7 @@ class BPRLoss(ReducedLoss):
         TorchRankError: an unknown reduction.
 
     Example:
+        >>> import torch
         >>> BPRLoss()(torch.tensor([0.0, 0.0]), torch.tensor([0.0, 0.0]))
         tensor(0.6931)
     """

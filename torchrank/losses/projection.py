@@ -32,6 +32,7 @@ def projection_loss(points: Tensor, control_points: Tensor, *, observed: Tensor 
         Li, Mei & Hu, eq 19.
 
     Example:
+        >>> import torch
         >>> diagonal = torch.tensor([[0.0, 1.0], [0.0, 1.0]])
         >>> projection_loss(torch.tensor([[1.0, 0.0], [0.5, 0.5]]), diagonal)
         tensor([0.5000, 0.0000])
@@ -49,6 +50,7 @@ class ProjectionLoss(ReducedLoss):
         TorchRankError: an unknown reduction.
 
     Example:
+        >>> import torch
         >>> ProjectionLoss(reduction="sum")(torch.tensor([[1.0, 0.0], [0.5, 0.5]]), torch.tensor([[0.0, 1.0]] * 2))
         tensor(0.5000)
     """
