@@ -108,7 +108,8 @@ def check_number(name: str, value: float, *, least: float | None = None, above: 
         Traceback (most recent call last):
         torchrank.errors.TorchRankError: margin=-1 must be a finite number of at least 0
     """
-    number = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+    given: object = value
+    number = isinstance(given, Real) and not isinstance(given, bool) and math.isfinite(given)
     if number and (least is None or value >= least) and (above is None or value > above):
         return
     bound = "" if least is None else f" of at least {least:g}"
@@ -132,7 +133,8 @@ def check_share(name: str, value: float, *, zero: bool = False) -> None:
         Traceback (most recent call last):
         torchrank.errors.TorchRankError: train=80; give a share between 0 and 1
     """
-    if not (isinstance(value, Real) and (0 < value < 1 or (zero and value == 0))):
+    given: object = value
+    if not (isinstance(given, Real) and (0 < value < 1 or (zero and value == 0))):
         raise TorchRankError(f"{name}={value!r}; give a share {'from 0 to below' if zero else 'between 0 and'} 1")
 
 

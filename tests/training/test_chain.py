@@ -158,7 +158,7 @@ def test_the_data_module_checks_its_parts(tmp_path, made):
     with pytest.raises(DataError, match=r"there is no test part; give SequenceDataModule\(test=…\)"):
         SequenceDataModule().test_dataloader()
     narrow = SequenceDataset(torch.ones(2, 3), torch.tensor([0, 1]), torch.tensor([0, 2]))
-    with pytest.raises(DataError, match=r"unequal numbers of features: \{'train': 8, 'val': 3\}"):
+    with pytest.raises(DataError, match=r"unequal numbers of features: train .* has 8, val .* has 3"):
         SequenceDataModule(train=made.dataset, val=narrow).setup("fit")
 
 

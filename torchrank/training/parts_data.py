@@ -96,8 +96,9 @@ class PartsDataModule(pl.LightningDataModule, Generic[Dataset, Loader]):
         return data
 
     def _loader(self, part: Part, *, shuffle: bool = False) -> Loader:
-        options: dict[str, Any] = {"batch_size": self.batch_size, "max_padding": self.max_padding, "seed": self.seed}
-        return self.batches_of(self.dataset(part), shuffle=shuffle, **options, **place_of(self.trainer))
+        sizes = {"batch_size": self.batch_size, "max_padding": self.max_padding}
+        order = {"shuffle": shuffle, "seed": self.seed, **place_of(self.trainer)}
+        return self.batches_of(self.dataset(part), **sizes, **order)
 
     def train_dataloader(self) -> Loader:
         """Batches of the training part."""

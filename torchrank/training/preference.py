@@ -124,7 +124,8 @@ class PreferenceModule(SavedModule):
     def make_scorer(self, log: InteractionLog | PreparedLog) -> nn.Module:
         """Make the scorer that the options describe, for the users and items of a log."""
         options: dict[str, Any] = {"item_bias": self.item_bias, "feedback": self.feedback, "seed": self.seed}
-        return make_scorer(log, dim=self.dim, init=self.init, **options)
+        scorer: nn.Module = make_scorer(log, dim=self.dim, init=self.init, **options)
+        return scorer
 
     def require_scorer(self) -> nn.Module:
         """Return the scorer.

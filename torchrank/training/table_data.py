@@ -110,8 +110,8 @@ class TableDataModule(pl.LightningDataModule):
         return table
 
     def _loader(self, rows: Tensor | None, *, shuffle: bool = False) -> RowLoader:
-        options: dict[str, Any] = {"batch_size": self.batch_size, "shuffle": shuffle, "seed": self.seed}
-        return RowLoader(self.points, rows, **options, **place_of(self.trainer))
+        order: dict[str, Any] = {"shuffle": shuffle, "seed": self.seed, **place_of(self.trainer)}
+        return RowLoader(self.points, rows, batch_size=self.batch_size, **order)
 
     def train_dataloader(self) -> RowLoader:
         """Batches of the objects that train, shuffled every epoch."""
