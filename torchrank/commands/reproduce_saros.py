@@ -24,7 +24,6 @@ from torchrank.ops.blocks import RULES
 #: seconds of training at which the loss is compared, and where the figure's curves are measured between them
 MARKS = (0.1, 0.3, 1.0, 3.0, 10.0)
 TIMED = ("saros", "bpr", "bpr_batch")
-#: whose blocks the figures show
 
 
 def reproduce_saros(
