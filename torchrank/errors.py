@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from difflib import get_close_matches
 from numbers import Real
+from typing import Any
 
 _OF_COMMAND: ContextVar[Collection[str]] = ContextVar("options of the command that runs", default=())
 
@@ -108,7 +109,7 @@ def check_number(name: str, value: float, *, least: float | None = None, above: 
         Traceback (most recent call last):
         torchrank.errors.TorchRankError: margin=-1 must be a finite number of at least 0
     """
-    given: object = value
+    given: Any = value
     number = isinstance(given, Real) and not isinstance(given, bool) and math.isfinite(given)
     if number and (least is None or value >= least) and (above is None or value > above):
         return
@@ -133,7 +134,7 @@ def check_share(name: str, value: float, *, zero: bool = False) -> None:
         Traceback (most recent call last):
         torchrank.errors.TorchRankError: train=80; give a share between 0 and 1
     """
-    given: object = value
+    given: Any = value
     if not (isinstance(given, Real) and (0 < value < 1 or (zero and value == 0))):
         raise TorchRankError(f"{name}={value!r}; give a share {'from 0 to below' if zero else 'between 0 and'} 1")
 
