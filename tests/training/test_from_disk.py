@@ -11,8 +11,10 @@ from tests.preference_cases import assert_same_weights, slow_saros
 from tests.training.trainers import quiet
 from torchrank.data import Catalogue, PreparedLog, build_blocks, make_interactions, prepare_log
 from torchrank.errors import DataError
-from torchrank.training import BPRModule, InteractionDataModule, SAROSModule, fit_interactions
+from torchrank.training import BPRModule, InteractionDataModule, SAROSModule, fit_interactions, interaction_data
 from torchrank.training.log_scorer import make_scorer
+from torchrank.training.processes import Processes
+from torchrank.training.saros_plan import BlockOptions, plan_partition
 
 MODEL = {"dim": 4, "init": "normal", "item_bias": True, "seed": 2}
 STEPS = {"eta": 0.05, "mu": 0.02}
@@ -128,8 +130,6 @@ def test_a_checkpoint_inside_an_epoch_resumes_exactly(prepared, name, tmp_path):
 
 
 def test_measures_are_those_of_the_log_in_memory(prepared, monkeypatch):
-    from torchrank.training import interaction_data
-
     module = fit(SAROSModule(**MODEL, **STEPS), prepared, validation=0.2)
     found = []
     for log, rows in ((prepared.to_log(), 1), (prepared, 1_000_000), (prepared, 60)):
@@ -142,6 +142,33 @@ def test_measures_are_those_of_the_log_in_memory(prepared, monkeypatch):
     assert len(found[0]) == 12
     for other in found[1:]:
         assert list(other.values()) == pytest.approx(list(found[0].values()), rel=1e-5)
+
+
+@pytest.mark.parametrize("size", [2, 3, 7])
+def test_of_several_processes_each_opens_its_own_partitions(prepared, size, monkeypatch):
+    opened, open_partition = [], PreparedLog.partition
+    monkeypatch.setattr(PreparedLog, "partition", lambda log, n: opened.append(n) or open_partition(log, n))
+    monkeypatch.setattr(interaction_data, "_ROWS", 100)
+    options = BlockOptions("run", "time", "shuffled", None, None, "discard", 5)
+    train, test = prepared.split_per_user(train=0.8)
+    expected = {2: {0: [0, 2, 4], 1: [1, 3, 4]}, 3: {0: [0, 3, 4], 1: [1, 3, 4], 2: [2, 3, 4]}}
+    trained, tested, batches = [], [], set()
+    for rank in range(size):
+        processes = Processes(rank, size)
+        numbers, own = expected.get(size, {}).get(rank, [0, 1, 2, 3, 4]), processes.own(prepared)
+        opened.clear()
+        plans = [plan_partition(train, options, 2, place, processes) for place in range(len(numbers))]
+        assert sorted(opened) == numbers
+        users = np.concatenate([plan.users + plan.first_user for plan in plans])
+        trained += users[own[users]].tolist()
+        opened.clear()
+        parts = list(interaction_data.BatchesFromDisk(test, processes))
+        assert opened == numbers
+        tested += [user for part in parts for user in part.users.tolist()]
+        batches.add(len(parts))
+    assert sorted(trained) == list(range(prepared.num_users))
+    assert sorted(tested) == np.unique(test.to_log().users).tolist()
+    assert len(batches) == 1
 
 
 def test_the_catalogue_of_a_log_on_disk(prepared):

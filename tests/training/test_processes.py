@@ -3,6 +3,7 @@
 import copy
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -13,20 +14,20 @@ from pytorch_lightning.strategies import DDPStrategy, FSDPStrategy
 
 from tests.training import shared_users_run as run
 from tests.training.trainers import quiet
+from torchrank.data import InteractionLog, make_interactions
 from torchrank.errors import DataError, TorchRankError
 from torchrank.losses import BPRLoss
 from torchrank.ops.shares import user_shares
 from torchrank.ops.wave_steps import take_wave, wave_loss
-from torchrank.ops.waves import build_waves
 from torchrank.training import BPRModule, InteractionDataModule, MFModule, load
 from torchrank.training.log_scorer import make_scorer
 from torchrank.training.processes import Processes
-from torchrank.training.saros_plan import BlockOptions, plan_epoch
+from torchrank.training.saros_plan import BlockOptions, plan_epoch, plan_partition
 from torchrank.training.sequential_steps import saros_step
 
 pytestmark = pytest.mark.filterwarnings("ignore:The dirpath has changed")  # a resumed run has a folder of its own
 TWO = list(run.CASES)
-FOUR = ["mean", "few", "few batched", "batched", "bpr batched"]
+FOUR = ["mean", "few", "few batched", "batched", "bpr batched", "disk"]  # on disk are three partitions
 
 
 def launch(folder, processes, names):
@@ -56,24 +57,48 @@ def start(name, log):
     return make_scorer(log, **{key: getattr(module, key) for key in ("dim", "init", "item_bias", "feedback", "seed")})
 
 
-def plans(name, log):
+def plans(name, log, processes):
+    """Of every epoch, or partition's turn in one, each process's plan and which users of it are its own."""
     module = run.CASES[name]()
     names = ("rule", "order", "user_order", "minimum", "maximum", "overflow", "seed")
-    return (plan_epoch(log, BlockOptions(*(getattr(module, key) for key in names)), epoch) for epoch in range(2))
+    options = BlockOptions(*(getattr(module, key) for key in names))
+    owner = user_shares(log.num_users, processes)
+    for epoch in range(2):
+        if isinstance(log, InteractionLog):
+            plan = plan_epoch(log, options, epoch)
+            yield [(plan, owner == rank) for rank in range(processes)]
+            continue
+        # two processes have a partition each, and share the third; four share them all
+        rounds = np.array([(0, 1), (2, 2)] if processes == 2 else [(n,) * processes for n in range(3)])
+        if options.user_order == "shuffled":
+            rounds = np.random.default_rng([options.seed, epoch, 2]).permutation(rounds)
+        for numbers in rounds:
+            each = [own_partition(log, options, epoch, int(number)) for number in numbers]
+            yield [
+                (plan, owner[plan.first_user :] == rank if len(set(numbers)) == 1 else np.ones(len(owner), bool))
+                for rank, plan in enumerate(each)
+            ]
 
 
-def sequential_reference(name, processes):
+def own_partition(log, options, epoch, number):
+    plan = plan_partition(log, replace(options, user_order="fixed"), epoch, number)
+    if options.user_order == "fixed":
+        return plan
+    return replace(plan, users=np.random.default_rng([options.seed, epoch, 1, number]).permutation(plan.users))
+
+
+def sequential_reference(name, processes, folder=None):
     """Step through the shares one after the other, each from the same start, and put the ends together."""
-    log, mean = log_of(name).train_log, run.CASES[name]().combine == "mean"
-    scorer, owner = start(name, log), user_shares(log.num_users, processes)
+    log, mean = log_of(name, folder).train_log, run.CASES[name]().combine == "mean"
+    scorer, parts = start(name, log), run.STEPS if folder is None else 6 // (2 if processes == 2 else 3)
     eta = torch.optim.SGD(scorer.parameters(), lr=0.05)
-    for plan in plans(name, log):
-        for part in range(run.STEPS):
-            users, before = plan.part(part, run.STEPS), copy.deepcopy(scorer)
-            ends = []
-            for rank in range(processes):
+    for each in plans(name, log, processes):
+        for part in range(parts):
+            before, ends = copy.deepcopy(scorer), []
+            for plan, own in each:
                 ends.append(copy.deepcopy(before))
-                saros_step(ends[-1], plan, users[owner[users] == rank], eta, mu=0.02, momentum=0, average=None)
+                users = plan.part(part, parts)
+                saros_step(ends[-1], plan, users[own[users]], eta, mu=0.02, momentum=0, average=None)
             with torch.no_grad():
                 for key, parameter in scorer.named_parameters():
                     first = before.get_parameter(key)
@@ -83,19 +108,15 @@ def sequential_reference(name, processes):
     return scorer
 
 
-def batched_reference(name, processes):
+def batched_reference(name, processes, folder=None):
     """Take the waves of all shares as one: what autograd sums over is what the processes sum over."""
-    log, module = log_of(name).train_log, run.CASES[name]()
-    scorer, owner = start(name, log), user_shares(log.num_users, processes)
+    log, module = log_of(name, folder).train_log, run.CASES[name]()
+    scorer = start(name, log)
     make = module.optimizer or (lambda p: torch.optim.SGD(p, lr=0.05, momentum=module.momentum))
     optimizer, loss = make(scorer.parameters()), BPRLoss(reduction="sum")
     means = []
-    for plan in plans(name, log):
-        walk = plan.block_starts, plan.slices, plan.items
-        each = [
-            build_waves(plan.users[owner[plan.users] == rank], *walk, lanes=max(1, 8 // processes))
-            for rank in range(processes)
-        ]
+    for shares in plans(name, log, processes):
+        each = [replace(plan, users=plan.users[own[plan.users]]).waves(max(1, 8 // processes)) for plan, own in shares]
         for number in range(max(map(len, each))):
             waves = [take_wave(w, number) for w in each if number < len(w)]
             means += [copy.deepcopy(scorer)] * sum(w.starting[number] for w in each if number < len(w))
@@ -112,10 +133,11 @@ def assert_same(state, expected, tolerance=1e-5):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("name", "processes"), [("mean", 2), ("sum", 2), ("feedback", 2), ("few", 2), ("mean", 4), ("few", 4)]
+    ("name", "processes"),
+    [*((name, 2) for name in ("mean", "sum", "feedback", "few", "disk")), ("mean", 4), ("few", 4), ("disk", 4)],
 )
 def test_the_sequential_engine_puts_its_processes_together_after_every_step(folders, name, processes):
-    expected = sequential_reference(name, processes)
+    expected = sequential_reference(name, processes, folders[processes] if name == "disk" else None)
     for each in found(folders, name, processes):
         assert_same(each["weights"], expected)
 
@@ -125,12 +147,13 @@ def test_the_sequential_engine_puts_its_processes_together_after_every_step(fold
     ("name", "processes"),
     [
         *((name, 2) for name in ("batched", "few batched", "batched feedback", "momentum", "adam", "sparse")),
+        ("disk batched", 2),
         ("batched", 4),
         ("few batched", 4),
     ],
 )
 def test_the_batched_engine_sums_the_blocks_of_all_processes(folders, name, processes):
-    expected, _ = batched_reference(name, processes)
+    expected, _ = batched_reference(name, processes, folders[processes] if name.startswith("disk") else None)
     for each in found(folders, name, processes):
         assert_same(each["weights"], expected)
 
@@ -166,13 +189,23 @@ def test_measures_are_those_of_one_process(folders, name, processes):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "processes"), [("mean", 2), ("sum", 2), ("disk", 2), ("mean", 4), ("few", 4)])
+@pytest.mark.parametrize(
+    ("name", "processes"), [("mean", 2), ("sum", 2), ("disk", 2), ("mean", 4), ("few", 4), ("disk", 4)]
+)
 def test_every_user_is_stepped_through_once_an_epoch(folders, name, processes):
     ranks = found(folders, name, processes)
     assert len({len(rank["users"]) for rank in ranks}) == 1
     for epoch in range(2):
         users = [user for rank in ranks for number, some in rank["users"] if number == epoch for user in some]
         assert sorted(users) == list(range(log_of(name, folders[processes]).train_log.num_users))
+
+
+@pytest.mark.slow
+def test_a_process_steps_through_partitions_of_its_own(folders):
+    starts = log_of("disk", folders[2]).train_log.user_starts
+    for number, rank in enumerate(found(folders, "disk", 2)):
+        users = {user for _, some in rank["users"] for user in some if user < starts[2]}
+        assert users == set(range(*starts[number : number + 2]))
 
 
 def steps(folder, name):
@@ -199,23 +232,30 @@ def test_another_number_of_processes_goes_on_inside_an_epoch(folders, tmp_path):
 
 @pytest.mark.slow
 def test_as_many_processes_resume_exactly(folders, tmp_path):
-    names = ["mean", "momentum", "adam", "bpr", "averaging"]
-    launch(tmp_path, 2, [f"{name}@{steps(folders[2], name)[2]}" for name in names])
-    for name in names:
+    stops = [(name, 3) for name in ("mean", "momentum", "adam", "bpr", "averaging", "disk")]  # between two partitions
+    stops += [("disk", 8), ("disk batched", 4)]  # inside a partition
+    launch(tmp_path, 2, [f"{name}@{steps(folders[2], name)[stop - 1]}" for name, stop in stops])
+    for name, stop in stops:
         whole = found(folders, name, 2)[0]["weights"]
-        again = torch.load(tmp_path / steps(folders[2], name)[2].stem / f"{name}-1.pt", weights_only=True)["weights"]
+        stem = steps(folders[2], name)[stop - 1].stem
+        again = torch.load(tmp_path / stem / f"{name}-1.pt", weights_only=True)["weights"]
         for key, value in whole.items():
-            assert torch.equal(again[key], value), (name, key)
+            assert torch.equal(again[key], value), (name, stop, key)
 
 
 @pytest.mark.slow
-def test_waves_are_not_taken_up_by_another_number_of_processes(folders, tmp_path):
-    inside, end = (steps(folders[2], "batched")[n - 1] for n in (3, run.STEPS))
-    with pytest.raises(DataError, match="among 2 processes, not 1"):
-        run.fit("batched", tmp_path, 1, checkpoint=inside)
-    _, module = run.fit("batched", tmp_path / "end", 1, checkpoint=end)
+@pytest.mark.parametrize(
+    ("name", "what", "length"),
+    [("batched", "waves", run.STEPS), ("disk batched", "waves", 6), ("disk", "partitions", 6)],
+)
+def test_what_was_dealt_out_is_not_taken_up_by_another_number_of_processes(folders, name, what, length, tmp_path):
+    inside, end = (steps(folders[2], name)[n - 1] for n in (3, length))
+    with pytest.raises(DataError, match=f"{what} were divided among 2 processes, not 1"):
+        run.fit(name, tmp_path, 1, checkpoint=inside)
+    trainer, module = run.fit(name, tmp_path / "end", 1, checkpoint=end)
+    assert trainer.global_step == 2 * length
     torch.testing.assert_close(
-        module.scorer.item_vectors, load(steps(folders[2], "batched")[-1]).scorer.item_vectors, rtol=0, atol=0.01
+        module.scorer.item_vectors, load(steps(folders[2], name)[-1]).scorer.item_vectors, rtol=0, atol=0.05
     )
 
 
@@ -243,7 +283,8 @@ def test_what_needs_one_process_says_so():
 
 
 def test_every_user_belongs_to_one_process():
+    log, _ = make_interactions(num_users=1000, num_items=10, num_interactions=2000)
     for size in (1, 2, 3, 7):
-        marks = np.stack([Processes(rank, size).own(1000) for rank in range(size)])
+        marks = np.stack([Processes(rank, size).own(log) for rank in range(size)])
         assert (marks.sum(0) == 1).all()
         assert marks.sum(1).min() > 0.7 * 1000 / size

@@ -1,13 +1,11 @@
 """Interactions for training, validation and test, from a file or from memory."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytorch_lightning as pl
 import torch
-from numpy.typing import NDArray
 
 from torchrank.data.log import InteractionLog
 from torchrank.data.log_reading import read_log
@@ -195,11 +193,10 @@ class InteractionDataModule(pl.LightningDataModule):
     def _batches(self, log: InteractionLog | PreparedLog) -> Any:
         """The lists of all users, or of those of this process."""
         processes = Processes.of(self.trainer)
-        own = None if processes.size == 1 else processes.own(log.num_users)
         if isinstance(log, PreparedLog):
-            return BatchesFromDisk(log, own)
+            return BatchesFromDisk(log, processes)
         lists = ShownLists.from_log(log)
-        return OneBatch(lists if own is None else lists.where(own[lists.users]))
+        return OneBatch(lists if processes.size == 1 else lists.where(processes.own(log)[lists.users]))
 
     def transfer_batch_to_device(self, batch: Any, device: torch.device, dataloader_idx: int) -> Any:
         """Leave batches where they are: they say what to work on and hold no tensors."""
@@ -217,23 +214,27 @@ class OneBatch:
 
 
 class BatchesFromDisk:
-    """All lists of a log on disk, some partitions at a time; of them those of some users."""
+    """All lists of a log on disk, some partitions at a time; of several processes each reads its own users' lists."""
 
-    def __init__(self, log: PreparedLog, own: NDArray[np.bool_] | None) -> None:
+    def __init__(self, log: PreparedLog, processes: Processes) -> None:
         self.log = log
-        self.own = own
+        self.processes = processes
 
     def __iter__(self) -> Iterator[ShownLists]:
         held: list[ShownLists] = []
-        rows = 0  # of all users, so that every process has as many batches
-        for first, part in zip(self.log.user_starts, self.log.partitions(), strict=False):
-            if len(part):
-                lists = ShownLists.from_log(part)
-                lists = replace(lists, users=lists.users + first)
-                held.append(lists if self.own is None else lists.where(self.own[lists.users]))
-                rows += len(part)
+        own = self.processes.own(self.log)
+        rows = 0  # of all processes, so that each has as many batches
+        for numbers in self.processes.rounds(self.log):
+            number = int(numbers[self.processes.rank])
+            part = self.log.partition(number)
+            users = np.flatnonzero(np.diff(part.offsets))
+            offsets = np.append(part.offsets[users], len(part))
+            everybody = self.log.user_starts[number] + users
+            lists = ShownLists(part.user_ids[users], everybody, part.items, part.preferred, offsets)
+            held.append(lists.where(own[everybody]))
+            rows += self.log.rows[np.unique(numbers)].sum()
             if rows >= _ROWS:
                 yield join_lists(held)
                 held, rows = [], 0
-        if held:
+        if rows:
             yield join_lists(held)

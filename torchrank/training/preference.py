@@ -118,7 +118,7 @@ class PreferenceModule(SavedModule):
                 " what users and items are described by; define it, or set mu=0"
             )
         self._train_log, self._processes = log, Processes.of(self.trainer)
-        self._own = None if self._processes.size == 1 else self._processes.own(log.num_users)
+        self._own = None if self._processes.size == 1 else self._processes.own(log)
         return log
 
     def make_scorer(self, log: InteractionLog | PreparedLog) -> nn.Module:
@@ -203,17 +203,18 @@ class PreferenceModule(SavedModule):
     def on_train_end(self) -> None:
         """Give every process the vectors of all users."""
         if self._processes.size > 1:
-            self._processes.merge_users(user_tables(self))
+            self._processes.merge_users(user_tables(self), self._own)
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Store what rebuilds the module, the users and items it knows, and how many processes trained it.
 
-        What each process knows of its own users is put together first; all processes call this, the first one writes.
+        What each process knows of its own users is put together first. All processes call this; the first one writes,
+        and it alone reads the log.
         """
         processes = Processes.of(self.trainer)
         if processes.size > 1:
-            processes.merge_users(user_tables(self))
+            processes.merge_users(user_tables(self), self._own)
         super().on_save_checkpoint(checkpoint)
         checkpoint["processes"] = processes.size
-        if self._train_log is not None:
+        if self._train_log is not None and self.trainer.is_global_zero:
             checkpoint["catalogue"] = Catalogue.from_log(self._train_log).state()

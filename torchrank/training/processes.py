@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 from pytorch_lightning.strategies import DDPStrategy, ModelParallelStrategy
 from torch import Tensor, nn
 
+from torchrank.data.log import InteractionLog
+from torchrank.data.prepared import PreparedLog
 from torchrank.errors import DataError, TorchRankError
-from torchrank.ops.shares import user_shares
+from torchrank.ops.shares import partition_rounds, user_shares
 
 
 @dataclass(frozen=True)
@@ -27,8 +29,8 @@ class Processes:
 
     Example:
         >>> alone = Processes(0, 1)
-        >>> alone.own(3), alone.total([2, 5])
-        (array([ True,  True,  True]), [2.0, 5.0])
+        >>> alone.share(4096), alone.total([2, 5])
+        (4096, [2.0, 5.0])
     """
 
     rank: int
@@ -51,10 +53,15 @@ class Processes:
         place = trainer.strategy.distributed_sampler_kwargs
         return cls(place["rank"], place["num_replicas"])
 
-    def own(self, num_users: int) -> NDArray[np.bool_]:
-        """Mark the users of this process: ``(num_users,)``."""
-        own: NDArray[np.bool_] = user_shares(num_users, self.size) == self.rank
+    def own(self, log: InteractionLog | PreparedLog) -> NDArray[np.bool_]:
+        """Mark the users of this process: ``(num_users,)``, of a log on disk by partition where these go round."""
+        starts = log.user_starts if isinstance(log, PreparedLog) else None
+        own: NDArray[np.bool_] = user_shares(log.num_users, self.size, starts) == self.rank
         return own
+
+    def rounds(self, log: PreparedLog) -> NDArray[np.int64]:
+        """Return the partition that each process reads in each round of an epoch: ``(rounds, size)``."""
+        return partition_rounds(log.num_partitions, self.size)
 
     def share(self, number: int) -> int:
         """Divide a number of things done at once among the processes; at least 1 each."""
@@ -113,13 +120,17 @@ class Processes:
         return torch.sparse_coo_tensor(torch.cat(every_row)[None], torch.cat(every_value), gradient.shape).coalesce()
 
     @torch.no_grad()
-    def merge_users(self, tables: Iterable[Tensor]) -> None:
-        """Give every process the rows of all users, each from the process that the user belongs to."""
-        if self.size == 1 or not (dist.is_available() and dist.is_initialized()):
+    def merge_users(self, tables: Iterable[Tensor], own: NDArray[np.bool_] | None) -> None:
+        """Give every process the rows of all users, each from the process that the user belongs to.
+
+        Args:
+            tables: with a row for every user.
+            own: what :meth:`own` told of the log; None where nothing was learned, or in one process.
+        """
+        if own is None or not (dist.is_available() and dist.is_initialized()):
             return
         for table in tables:
-            theirs = torch.from_numpy(~self.own(len(table))).to(table.device)
-            table.detach()[theirs] = 0
+            table.detach()[torch.from_numpy(~own).to(table.device)] = 0
             dist.all_reduce(table.detach())
 
 

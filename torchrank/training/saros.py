@@ -175,10 +175,12 @@ class SAROSModule(PreferenceModule):
         optimizer: Any = self.optimizers()
         log = self._train_log
         assert log is not None  # noqa: S101 - for the type checker: set in setup
-        place, *within = place_of(log, *batch)
+        place, *within = place_of(log, *batch, self._processes)
         if self._plan is None or self._plan[0] != (self.current_epoch, place):
-            if self.engine == "batched":
-                check_place(batch.number, "waves", before=self._resumed_with, now=self._processes.size)
+            if self.engine == "batched" or isinstance(log, PreparedLog):
+                what = "waves" if self.engine == "batched" else "partitions"
+                check_place(batch.number, what, before=self._resumed_with, now=self._processes.size)
+            self._resumed_with = None  # what follows is this run's own
             self._plan = self._lay_out(log, self.current_epoch, place)
         batch = EpochPart(*within)
         _, plan, waves = self._plan
@@ -214,7 +216,7 @@ class SAROSModule(PreferenceModule):
         same = self.order == "time" and self.user_order == "fixed"  # the same blocks in the same order every epoch
         if isinstance(log, PreparedLog):
             self._plan = None  # its partition is let go before the next is opened
-            plan = plan_partition(log, self._options_from_disk(log, epoch), epoch, place)
+            plan = plan_partition(log, self._options_from_disk(log, epoch), epoch, place, self._processes)
             same = False
         else:
             plan = plan_epoch(log, self._options(), epoch, before=before)
@@ -239,7 +241,7 @@ class SAROSModule(PreferenceModule):
     def _options_from_disk(self, log: PreparedLog, epoch: int) -> BlockOptions:
         """The options with limits that hold for the whole log, which change only when rows are shuffled."""
         if self._block_options is None or (self.order == "shuffled" and self._block_options[0] != epoch):
-            self._block_options = epoch, whole_log_options(log, self._options(), epoch)
+            self._block_options = epoch, whole_log_options(log, self._options(), epoch, self._processes)
         return self._block_options[1]
 
     def _run_waves(self, waves: Waves, numbers: range, optimizer: Any) -> Tensor:

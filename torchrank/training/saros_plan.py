@@ -11,6 +11,9 @@ from torchrank.data.prepared import PreparedLog
 from torchrank.errors import DataError
 from torchrank.ops.sequential.compiled import Slices
 from torchrank.ops.waves import Waves, build_waves
+from torchrank.training.processes import Processes
+
+_ALONE = Processes(0, 1)
 
 
 @dataclass(frozen=True)
@@ -88,23 +91,35 @@ def plan_epoch(log: InteractionLog, options: BlockOptions, epoch: int, *, before
     return EpochPlan(users, blocks_starts, slices, items)
 
 
-def place_of(log: InteractionLog | PreparedLog, number: int, parts: int) -> tuple[int, int, int]:
+def place_of(
+    log: InteractionLog | PreparedLog, number: int, parts: int, processes: Processes = _ALONE
+) -> tuple[int, int, int]:
     """Find a step of an epoch: the place of its partition in the epoch, and its number among that partition's steps.
 
     Args:
         log: what is trained on; in memory it is one partition.
         number: of the step.
-        parts: steps of the epoch, as many for each partition.
+        parts: steps of the epoch, at least one for each partition.
+        processes: that read partitions of their own side by side.
 
     Returns:
         the partition's place, the step's number in it, and how many steps it has.
+
+    Example:
+        >>> from torchrank.data import make_interactions
+        >>> place_of(make_interactions(num_users=9, num_items=9, num_interactions=40)[0], 3, 20)
+        (0, 3, 20)
     """
-    each = parts // log.num_partitions if isinstance(log, PreparedLog) else parts
-    return number // each, number % each, each
+    rounds = len(processes.rounds(log)) if isinstance(log, PreparedLog) else 1
+    place = number * rounds // parts
+    first, last = (-(-each * parts // rounds) for each in (place, place + 1))
+    return place, number - first, last - first
 
 
-def plan_partition(log: PreparedLog, options: BlockOptions, epoch: int, place: int) -> EpochPlan:
-    """Lay out one partition's share of an epoch: a function of the log, the options, the epoch and the place.
+def plan_partition(
+    log: PreparedLog, options: BlockOptions, epoch: int, place: int, processes: Processes = _ALONE
+) -> EpochPlan:
+    """Lay out one partition's share of an epoch: a function of the log, the options, the epoch, and whose share.
 
     With ``user_order="shuffled"`` the partitions come in a random order and each one's users too.
 
@@ -113,13 +128,16 @@ def plan_partition(log: PreparedLog, options: BlockOptions, epoch: int, place: i
         options: of the blocks; a ``maximum`` in words is the whole log's, see :func:`whole_log_options`.
         epoch: its number.
         place: of the partition in the epoch's order.
+        processes: of which this one's partition is laid out.
 
     Returns:
-        the plan, without users where the partition has no blocks.
+        the plan, without users where the partition has no blocks; all the partition's users, those that other
+        processes step through among them.
     """
-    number = place
+    rounds = processes.rounds(log)
     if options.user_order == "shuffled":
-        number = int(np.random.default_rng([options.seed, epoch, 2]).permutation(log.num_partitions)[place])
+        rounds = np.random.default_rng([options.seed, epoch, 2]).permutation(rounds)
+    number = int(rounds[place, processes.rank])
     part = log.partition(number)
     every = _cut(part, options, epoch, number)
     blocks = every.select(minimum=options.minimum, maximum=options.maximum, overflow=options.overflow)
@@ -131,13 +149,16 @@ def plan_partition(log: PreparedLog, options: BlockOptions, epoch: int, place: i
     return EpochPlan(users, starts, slices, blocks.items, int(log.user_starts[number]))
 
 
-def whole_log_options(log: PreparedLog, options: BlockOptions, epoch: int) -> BlockOptions:
+def whole_log_options(
+    log: PreparedLog, options: BlockOptions, epoch: int, processes: Processes = _ALONE
+) -> BlockOptions:
     """Turn a maximum in words into a number by one pass over the partitions, and refuse a log without blocks.
 
     Args:
         log: what is trained on.
         options: of the blocks.
         epoch: its number, which a shuffled order depends on.
+        processes: that call this together and share the pass.
 
     Returns:
         the options, which then mean the same in every partition.
@@ -146,12 +167,16 @@ def whole_log_options(log: PreparedLog, options: BlockOptions, epoch: int) -> Bl
         DataError: no block is left.
     """
     with_count = np.zeros(1, np.int64)  # how many users have 0, 1, 2, … blocks
-    for number in range(log.num_partitions):
+    limits = options.minimum is not None or options.maximum is not None
+    for number in range(processes.rank, log.num_partitions, processes.size):
         found = np.bincount(_cut(log.partition(number), options, epoch, number).counts)
         with_count = np.pad(with_count, (0, max(0, len(found) - len(with_count))))
         with_count[: len(found)] += found
-        if len(found) > 1 and options.minimum is None and options.maximum is None:
-            return options
+        if len(found) > 1 and not limits:
+            break  # there are blocks, which is all that is asked
+    with_count = np.array(processes.totals(with_count.tolist(), processes.most(len(with_count))))
+    if len(with_count) > 1 and not limits:
+        return options
     total, users = int((with_count * np.arange(len(with_count))).sum()), int(with_count[1:].sum())
     if not total:
         raise no_block(0)
