@@ -5,7 +5,9 @@
 For each size a log is drawn to Parquet in pieces (a fiftieth as many users as rows, a five-hundredth as many items, in
 the order of time, so that the rows of a user lie far apart), prepared within ``--memory``, and trained on for one
 epoch. Every stage runs in a process of its own, whose peak resident memory and processor time are read when it ends
-(Linux).
+(Linux). The second table says what one pass over the partitions takes beside training: to read the columns that
+training uses when the system has the files in memory and when it has not, to cut the blocks of the default rule, and to
+read the same blocks back from a file.
 """
 
 import argparse
@@ -96,6 +98,41 @@ def train(folder, engine):
     return {**found, "train_loss": loss, "blocks": int(prepared.counts("blocks_run").sum())}
 
 
+def forget(path):
+    """Have the system drop what it holds of a file."""
+    descriptor = os.open(path, os.O_RDONLY)
+    os.fsync(descriptor)
+    os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+    os.close(descriptor)
+
+
+def passes(folder):
+    """Time passes over the partitions of a prepared log: reading, cutting blocks, and reading stored blocks."""
+    from torchrank.data import PreparedLog, build_blocks
+
+    prepared = PreparedLog(folder / "prepared")
+    build_blocks(prepared.partition(0))  # compiled
+    found = dict.fromkeys(["read, not in memory", "read, in memory", "cut blocks", "read stored blocks"], 0.0)
+    for number in range(prepared.num_partitions):
+        stored = folder / "blocks.npy"
+        forget(prepared.folder / f"rows-{number:05}.arrow")
+        for name in ("read, not in memory", "read, in memory"):
+            watch = Watch()
+            log = prepared.partition(number)
+            int(log.items.sum()), int(log.preferred.sum())  # every page is touched
+            found[name] += watch.read()["seconds"]
+        watch = Watch()
+        blocks = build_blocks(log)
+        found["cut blocks"] += watch.read()["seconds"]
+        names = ("preferred_start", "preferred_stop", "other_start", "other_stop")
+        np.save(stored, np.stack([getattr(blocks, name) for name in names]))
+        watch = Watch()
+        np.load(stored, mmap_mode="r").sum(1)
+        found["read stored blocks"] += watch.read()["seconds"]
+    stored.unlink()
+    return found
+
+
 def stage(words):
     """Run one stage in a process of its own; what it returned, and its peak memory."""
     done = subprocess.run([sys.executable, __file__, "--stage", *words], capture_output=True, text=True, check=False)
@@ -109,6 +146,7 @@ def run_stage(words):
     name, folder, *rest = words
     found = {"draw": lambda: draw_log(Path(folder) / "log.parquet", int(rest[0])) or {}}
     found |= {"prepare": lambda: prepare(Path(folder), rest[0]), "train": lambda: train(Path(folder), rest[0])}
+    found |= {"passes": lambda: passes(Path(folder))}
     watch = Watch()
     result = {**watch.read(), **found[name]()}
     status = Path("/proc/self/status").read_text()
@@ -128,7 +166,7 @@ def main():
     if args.stage:
         run_stage(args.stage)
         return
-    rows = []
+    rows, pass_rows = [], []
     for size in map(int, args.sizes.split(",")):
         folder = Path(tempfile.mkdtemp(prefix="scale-", dir=args.folder))
         try:
@@ -153,11 +191,14 @@ def main():
                     }
                 )
                 print(rows[-1], f"log of {log_mib:.0f} MiB", file=sys.stderr)
+            found = stage(["passes", str(folder)])
+            pass_rows.append({"rows": size, **{name: found[name] for name in found if " " in name}})
         finally:
             shutil.rmtree(folder)
     print_table(f"one epoch, dim {DIM}, {os.cpu_count()} cores", rows)
+    print_table("seconds of a pass over all partitions", pass_rows)
     if args.out:
-        write_results(args.out, rows, packages=["polars", "pyarrow", "numba"])
+        write_results(args.out, rows + pass_rows, packages=["polars", "pyarrow", "numba"])
 
 
 if __name__ == "__main__":

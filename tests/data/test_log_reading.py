@@ -1,10 +1,11 @@
 import gzip
 
+import numpy as np
 import polars as pl
 import pytest
 
-from torchrank.data import read_log
-from torchrank.errors import DataError
+from torchrank.data import prepare_log, read_log
+from torchrank.errors import DataError, TorchRankError
 
 ROWS = {"user": ["b", "a", "b"], "item": [9, 9, 7], "feedback": [1, 0, 5], "time": [4, 1, 2]}
 
@@ -36,6 +37,23 @@ def test_movielens_files_are_known(tmp_path, name):
     assert read_log(tmp_path / name, positive_at=4).preferred.tolist() == [True]
     if name in ("u.data", "ratings.dat"):
         assert len(read_log(tmp_path, positive_at=4)) == 1
+
+
+@pytest.mark.parametrize("duplicates", ["keep", "last"])
+def test_a_prepared_log_is_read_into_memory(tmp_path, duplicates):
+    rows = {"user": [7, 8, 7, 7], "item": [1, 1, 2, 1], "feedback": [5, 2, 3, 1], "time": [1, 2, 3, 4]}
+    pl.DataFrame(rows).write_parquet(tmp_path / "log.parquet")
+    prepare_log(tmp_path / "log.parquet", tmp_path / "prepared", positive_at=4)
+    options = {"positive_at": 2, "duplicates": duplicates}
+    found, expected = read_log(tmp_path / "prepared", **options), read_log(tmp_path / "log.parquet", **options)
+    order = np.argsort(expected.user_index(found.user_ids[found.users]), kind="stable")
+    for name in ("items", "preferred", "feedback", "times", "item_ids"):
+        values = getattr(found, name)
+        assert (values[order] if len(values) == len(found) else values).tolist() == getattr(expected, name).tolist()
+    with pytest.raises(DataError, match="1 repeated pairs, the first user 7 with item 1"):
+        read_log(tmp_path / "prepared", positive_at=2, duplicates="error")
+    with pytest.raises(TorchRankError, match="positive_at"):
+        read_log(tmp_path / "prepared", positive_at=float("nan"))
 
 
 def test_other_names_are_refused(tmp_path):

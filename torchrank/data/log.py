@@ -200,9 +200,31 @@ class InteractionLog:
         log = cls(
             rows.users, rows.items, preferred, rows.feedback, rows.times, rows.offsets, rows.user_ids, rows.item_ids
         )
-        return log if duplicates == "keep" else log._without_duplicates(duplicates, table.where)
+        return log.without_duplicates(duplicates, table.where)
 
-    def _without_duplicates(self, policy: str, where: str) -> Self:
+    def without_duplicates(self, policy: str, where: str = "the log") -> Self:
+        """Leave out, or refuse, a user's further rows of one item.
+
+        Args:
+            policy: ``"last"`` keeps the last in time, ``"error"`` refuses the log, ``"keep"`` leaves it as it is.
+            where: what the rows are from, for the message.
+
+        Returns:
+            the log, or a part of it in the same id space.
+
+        Raises:
+            DataError: a pair occurs twice and ``policy="error"``.
+            TorchRankError: an unknown word.
+
+        Example:
+            >>> import polars as pl
+            >>> frame = pl.DataFrame({"user": [1] * 3, "item": [5, 6, 5], "feedback": [0, 1, 1], "time": [1, 2, 3]})
+            >>> InteractionLog.from_frame(frame, positive_at=1).without_duplicates("last").times.tolist()
+            [2, 3]
+        """
+        check_option("duplicates", policy, ["keep", "last", "error"])
+        if policy == "keep":
+            return self
         keep, repeated = last_of_each_item(self.items, self.offsets, self.num_items)
         if repeated < 0:
             return self

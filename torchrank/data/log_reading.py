@@ -1,12 +1,14 @@
 """Logs from files whose format their name tells."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from torchrank.data.files import as_path, log_format
 from torchrank.data.log import InteractionLog
 from torchrank.data.movielens import is_movielens, read_movielens
-from torchrank.errors import DataError
+from torchrank.data.prepared import PreparedLog, is_prepared
+from torchrank.errors import DataError, check_number
 
 
 def read_log(
@@ -21,10 +23,14 @@ def read_log(
 ) -> InteractionLog:
     """Read a log from Parquet (a file or folder), CSV (``.tsv`` with tabs; gzipped or not) or MovieLens' own files.
 
+    The folder of a :class:`~torchrank.data.PreparedLog` is read into memory too, with that log's numbers of users and
+    items.
+
     Args:
         path: the file or folder.
         positive_at: an item is preferred where its feedback is at least this.
-        user: column of user ids; MovieLens' own files have their columns by format, and ignore this and the next three.
+        user: column of user ids; MovieLens' own files and prepared logs have their columns by format, and ignore this
+            and the next three.
         item: column of item ids.
         feedback: column of numbers.
         time: column of numbers, dates or moments.
@@ -50,6 +56,10 @@ def read_log(
         raise DataError(f"there is no {path}")
     if is_movielens(path):
         return read_movielens(path, positive_at=positive_at, duplicates=duplicates)
+    if is_prepared(path):
+        check_number("positive_at", positive_at)
+        log = PreparedLog(path).to_log()
+        return replace(log, preferred=log.feedback >= positive_at).without_duplicates(duplicates, str(path))
     columns = {"user": user, "item": item, "feedback": feedback, "time": time}
     options: dict[str, Any] = {"positive_at": positive_at, "duplicates": duplicates, **columns}
     kind = log_format(path)
