@@ -43,6 +43,8 @@ CASES = {
     "bpr batched": partial(BPR, engine="batched", batch_size=64),
     "disk": partial(SAROS, user_order="shuffled"),
     "disk batched": BATCHED,
+    "disk bpr": BPR,
+    "disk mf": partial(MFModule, dim=4, seed=2, eta=0.05),
     "mf": partial(MFModule, dim=4, seed=2, eta=0.05),
 }
 
@@ -54,6 +56,7 @@ def log_of(name, folder):
     columns = {"user": LOG.users, "item": LOG.items, "feedback": LOG.preferred.astype(float), "time": LOG.times}
     file = Path(folder, "log.csv")
     if not file.exists():
+        file.parent.mkdir(parents=True, exist_ok=True)
         pd.DataFrame(columns).to_csv(file, index=False)
     return prepare_log(file, Path(folder, "prepared"), positive_at=1, partitions=3)
 

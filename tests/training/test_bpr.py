@@ -60,9 +60,9 @@ def test_every_user_once_with_as_many_pairs_as_interactions():
     seen = []
 
     class Watch(BPRModule):
-        def _part(self, *batch):
-            seen.append(super()._part(*batch))
-            return seen[-1]
+        def _run_visits(self, visits, *how):
+            seen.append((visits.users, visits.pairs))
+            return super()._run_visits(visits, *how)
 
     fit(Watch(users="each"))
     users, pairs = (np.concatenate(x) for x in zip(*seen, strict=True))

@@ -1,5 +1,7 @@
 """SAROS on a log on disk: the steps of the log in memory, in the same order; shuffled, resumed and refused."""
 
+from functools import partial
+
 import numpy as np
 import polars as pl
 import pytest
@@ -10,11 +12,24 @@ import torchrank
 from tests.preference_cases import assert_same_weights, slow_saros
 from tests.training.trainers import quiet
 from torchrank.data import Catalogue, PreparedLog, build_blocks, make_interactions, prepare_log
+from torchrank.data.pairs import PairLists
 from torchrank.errors import DataError
-from torchrank.training import BPRModule, InteractionDataModule, SAROSModule, fit_interactions, interaction_data
+from torchrank.losses import BPRLoss
+from torchrank.ops.sequential.bpr import draw_visits
+from torchrank.ops.sequential.compiled import random_state
+from torchrank.training import (
+    BPRModule,
+    InteractionDataModule,
+    MFModule,
+    SAROSModule,
+    SoftmaxModule,
+    fit_interactions,
+    interaction_data,
+)
 from torchrank.training.log_scorer import make_scorer
 from torchrank.training.processes import Processes
 from torchrank.training.saros_plan import BlockOptions, plan_partition
+from torchrank.training.sequential_steps import bpr_step, mf_step
 
 MODEL = {"dim": 4, "init": "normal", "item_bias": True, "seed": 2}
 STEPS = {"eta": 0.05, "mu": 0.02}
@@ -103,17 +118,91 @@ def test_shuffled_rows_change_with_the_epoch_and_keep_the_users_items(prepared):
     assert not torch.equal(first.scorer.item_vectors, one.scorer.item_vectors)
 
 
+def turns(prepared, train, epoch):
+    """Partitions in the order of an epoch: the number of each, its first user, and where its rows begin and end."""
+    log = train.to_log()
+    for number in np.random.default_rng([MODEL["seed"], epoch, 2]).permutation(prepared.num_partitions):
+        first, last = prepared.user_starts[number : number + 2]
+        yield int(number), int(first), slice(log.offsets[first], log.offsets[last])
+
+
+def test_matrix_factorisation_takes_rows_in_random_order_partition_by_partition(prepared):
+    train, _ = prepared.split_per_user(train=0.8)
+    options = {**MODEL, "item_bias": False}
+    expected, log = make_scorer(train, feedback=None, **options), train.to_log()
+    for epoch in range(2):
+        for number, _, rows in turns(prepared, train, epoch):
+            order = np.random.default_rng([MODEL["seed"], epoch, number]).permutation(rows.stop - rows.start)
+            mf_step(expected, log, rows.start + order, torch.optim.SGD(expected.parameters(), lr=0.05), mu=0.02)
+    module = MFModule(dim=4, init="normal", seed=2, **STEPS)
+    assert_same_weights(fit(module, prepared, max_epochs=2, steps=13).scorer, expected, 0)
+
+
+def visited(prepared, train, epoch, *, pairs, users):
+    """Of every partition in turn whom pairs are drawn for and how many, users counted through the log."""
+    lists = PairLists.from_log(train.to_log())
+    eligible = lists.with_unseen()[0] if pairs == "unobserved" else lists.with_both_kinds()
+    sizes = (lists.middles if pairs == "unobserved" else lists.starts[1:]) - lists.starts[:-1]
+    for number, first, _ in turns(prepared, train, epoch):
+        random = np.random.default_rng([MODEL["seed"], epoch, 0, number])
+        own = eligible[(eligible >= first) & (eligible < prepared.user_starts[number + 1])]
+        if users == "each":
+            order = random.permutation(own)
+            yield lists, order, sizes[order]
+            continue
+        every = np.repeat(own, sizes[own]) if pairs == "unobserved" else own
+        drawn = every[random.integers(len(every), size=sizes[own].sum())]
+        yield lists, drawn, np.ones(len(drawn), np.int64)
+
+
+@pytest.mark.parametrize("users", ["each", "random"])
+@pytest.mark.parametrize("pairs", ["shown", "rejection", "unobserved"])
+@pytest.mark.parametrize("feedback", [None, "all"])
+def test_pairs_are_drawn_partition_by_partition(prepared, pairs, users, feedback):
+    train, _ = prepared.split_per_user(train=0.8)
+    expected = make_scorer(train, feedback=feedback, **MODEL)
+    optimizer = torch.optim.SGD(expected.parameters(), lr=0.05)
+    draws = ["shown", "rejection", "unobserved"].index(pairs)
+    for epoch in range(2):
+        state = random_state(MODEL["seed"], epoch, 1)
+        for lists, order, counts in visited(prepared, train, epoch, pairs=pairs, users=users):
+            bpr_step(expected, lists, order, counts, optimizer, draws, 0.02, 0.0, state)
+    module = BPRModule(pairs=pairs, users=users, feedback=feedback, **MODEL, **STEPS)
+    assert_same_weights(fit(module, prepared, max_epochs=2, steps=5).scorer, expected, 0)
+
+
+def test_batches_of_pairs_are_drawn_partition_by_partition(prepared):
+    train, _ = prepared.split_per_user(train=0.8)
+    expected = make_scorer(train, feedback=None, **MODEL)
+    optimizer, state = torch.optim.SGD(expected.parameters(), lr=0.05), random_state(MODEL["seed"], 0, 1)
+    for lists, order, counts in visited(prepared, train, 0, pairs="unobserved", users="each"):
+        places = lists.starts, lists.middles, lists.items, lists.seen_starts, lists.seen
+        *drawn, _ = draw_visits(order, counts, *places, lists.num_items, 2, state)
+        for owners, liked, other in zip(*(torch.from_numpy(each).split(32) for each in drawn), strict=True):
+            optimizer.zero_grad()
+            by_user, by_liked = expected.squared_norms(owners, liked)
+            norms = by_user.sum() + by_liked.sum() + expected.squared_norms(owners, other)[1].sum()
+            pair_losses = BPRLoss(reduction="sum")(expected(owners, liked), expected(owners, other))
+            (pair_losses + 0.02 * norms).backward()
+            optimizer.step()
+    options = {"engine": "batched", "batch_size": 32, "pairs": "unobserved", "users": "each"}
+    assert_same_weights(fit(BPRModule(**options, **MODEL, **STEPS), prepared).scorer, expected)
+
+
 RESUMED = {
-    "sequential": {"order": "shuffled", "user_order": "shuffled"},
-    "averaging": {"averaging": True, "user_order": "shuffled"},
-    "batched": {"engine": "batched", "lanes": 5, "user_order": "shuffled"},
+    "sequential": partial(SAROSModule, order="shuffled", user_order="shuffled", **MODEL, **STEPS),
+    "averaging": partial(SAROSModule, averaging=True, user_order="shuffled", **MODEL, **STEPS),
+    "batched": partial(SAROSModule, engine="batched", lanes=5, user_order="shuffled", **MODEL, **STEPS),
+    "pairs": partial(BPRModule, **MODEL, **STEPS),
+    "pairs of each user": partial(BPRModule, users="each", pairs="unobserved", **MODEL, **STEPS),
+    "batches of pairs": partial(BPRModule, engine="batched", batch_size=32, **MODEL, **STEPS),
+    "squared errors": partial(MFModule, dim=4, init="normal", **STEPS),
 }
 
 
 @pytest.mark.parametrize("name", RESUMED)
 def test_a_checkpoint_inside_an_epoch_resumes_exactly(prepared, name, tmp_path):
-    def module():
-        return SAROSModule(**RESUMED[name], **MODEL, **STEPS)
+    module = RESUMED[name]
 
     def saving():
         save = ModelCheckpoint(tmp_path, filename="{step}", every_n_train_steps=1, save_top_k=-1)
@@ -187,12 +276,16 @@ def test_a_folder_is_recognised_by_its_name(prepared):
 
 
 def test_what_cannot_be_trained_from_disk_is_refused(prepared, tmp_path):
-    with pytest.raises(DataError, match="to_log"):
-        fit(BPRModule(), prepared)
+    for module in (BPRModule(pairs="all"), SoftmaxModule()):
+        with pytest.raises(DataError, match="to_log"):
+            fit(module, prepared)
     with pytest.raises(DataError, match="none within the limits"):
         fit(SAROSModule(minimum=1000), prepared)
     with pytest.raises(DataError, match="none within the limits"):
         fit(SAROSModule(maximum=0, overflow="truncate"), prepared)
     pl.DataFrame({"user": [1, 2], "item": [1, 2], "feedback": [1, 1], "time": [1, 2]}).write_csv(tmp_path / "log.csv")
+    liked = prepare_log(tmp_path / "log.csv", tmp_path / "p", positive_at=1)
     with pytest.raises(DataError, match="no block"):
-        fit_interactions(SAROSModule(), prepare_log(tmp_path / "log.csv", tmp_path / "p", positive_at=1), epochs=1)
+        fit_interactions(SAROSModule(), liked, epochs=1)
+    with pytest.raises(DataError, match="no user of the training log has preferred and other"):
+        fit_interactions(BPRModule(), liked, epochs=1)

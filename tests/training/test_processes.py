@@ -233,7 +233,7 @@ def test_another_number_of_processes_goes_on_inside_an_epoch(folders, tmp_path):
 @pytest.mark.slow
 def test_as_many_processes_resume_exactly(folders, tmp_path):
     stops = [(name, 3) for name in ("mean", "momentum", "adam", "bpr", "averaging", "disk")]  # between two partitions
-    stops += [("disk", 8), ("disk batched", 4)]  # inside a partition
+    stops += [("disk", 8), ("disk batched", 4), ("disk bpr", 4), ("disk mf", 8)]  # inside a partition
     launch(tmp_path, 2, [f"{name}@{steps(folders[2], name)[stop - 1]}" for name, stop in stops])
     for name, stop in stops:
         whole = found(folders, name, 2)[0]["weights"]

@@ -24,7 +24,7 @@ def user_shares(num_users: int, processes: int, starts: NDArray[np.integer[Any]]
         >>> np.bincount(user_shares(1000, 2)).tolist()
         [461, 539]
         >>> user_shares(8, 2, np.array([0, 2, 5, 8])).tolist()
-        [0, 0, 1, 1, 1, 0, 1, 1]
+        [0, 0, 1, 1, 1, 0, 1, 0]
     """
     word = np.arange(1, num_users + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

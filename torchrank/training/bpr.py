@@ -1,6 +1,7 @@
 """BPR on logs of shown items: pairs from what a user was shown, against items never shown, or all pairs at once."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -11,6 +12,7 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
 from torchrank.data.pairs import PairLists
+from torchrank.data.prepared import PreparedLog
 from torchrank.errors import DataError, TorchRankError, check_count, check_number, check_option
 from torchrank.losses import BPRLoss
 from torchrank.models import Factorization
@@ -18,9 +20,10 @@ from torchrank.ops.sequential.bpr import REJECT, SHOWN, UNSEEN, draw_visits
 from torchrank.ops.sequential.compiled import random_state
 from torchrank.training.interaction_data import EpochPart
 from torchrank.training.preference import PreferenceModule
-from torchrank.training.processes import add_moves, keep_apart
+from torchrank.training.processes import Processes, add_moves, keep_apart
 from torchrank.training.sequential_steps import bpr_step, check_sharing, full_step
 from torchrank.training.sharding import shard_tables
+from torchrank.training.turns import ALONE, take_turn
 
 _DRAWS = {"shown": SHOWN, "rejection": REJECT, "unobserved": UNSEEN}
 
@@ -45,7 +48,8 @@ class BPRModule(PreferenceModule):
             shown to the user, verified), or ``"all"`` (batch BPR: a step is one step on the exact gradient of the mean
             over users of all their shown pairs).
         users: ``"random"`` draws a user for every pair (for ``"unobserved"``, a positive feedback); ``"each"`` takes
-            every user once an epoch, in random order, with as many pairs as interactions.
+            every user once an epoch, in random order, with as many pairs as interactions. Of a
+            :class:`~torchrank.data.PreparedLog` both do so partition by partition, these in random order.
         engine: ``"sequential"``, a compiled loop on the CPU; or ``"batched"``, for any scorer, pair loss, optimiser and
             device.
         eta: step size η.
@@ -119,23 +123,35 @@ class BPRModule(PreferenceModule):
         self.threads, self.combine = threads, combine
         # the draws of an epoch follow each other, so that a checkpoint inside it knows the next
         self.register_buffer("draw_state", torch.zeros(1, dtype=torch.int64))
-        self._visits: tuple[int, NDArray[np.int32], NDArray[np.int64]] | None = None
+        self._lists: PairLists | None = None
+        self._turn: tuple[tuple[int, int], _Visits] | None = None
 
     draw_state: Tensor
-    _lists: PairLists
 
     def setup(self, stage: str) -> None:
         """Make the scorer from the training log, and refuse what cannot be trained."""
         if stage != "fit":
             return
-        log = self.prepare(compiled=self.engine == "sequential")
+        compiled = self.engine == "sequential"
+        all_pairs = self.pairs == "all"
+        log = self.prepare(compiled=compiled) if all_pairs else self.prepare(compiled=compiled, from_disk=True)
         if self.pairs == "all" and not isinstance(self.scorer, Factorization):
             raise TorchRankError('pairs="all" is compiled for Factorization; draw pairs for other scorers')
         if self.pairs == "all" and self._processes.size > 1:
             raise TorchRankError('pairs="all" steps on the gradient of all users at once, in 1 process; use devices=1')
         keep_apart(self)
-        self._lists, self._visits = PairLists.from_log(log), None
-        self._eligible, self.skipped_users = eligible_users(self._lists, unobserved=self.pairs == "unobserved")
+        self._lists = self._turn = None
+        if isinstance(log, PreparedLog):
+            self.skipped_users = skipped_users(
+                each_partition(log, self._processes), unobserved=self._unobserved, processes=self._processes
+            )
+        else:
+            self._lists = PairLists.from_log(log)
+            self.skipped_users = skipped_users([self._lists], unobserved=self._unobserved)
+
+    @property
+    def _unobserved(self) -> bool:
+        return self.pairs == "unobserved"
 
     def configure_model(self) -> None:
         """Deal the rows of the tables to the processes of a ``ModelParallelStrategy``."""
@@ -147,12 +163,16 @@ class BPRModule(PreferenceModule):
         loss: float | Tensor
         several = self._processes.size > 1
         if self.pairs == "all":
+            assert self._lists is not None  # noqa: S101 - for the type checker: made in setup
             loss = full_step(self.require_scorer(), self._lists, optimizer, mu=self.mu)
         else:
-            users, pairs = self._part(*batch)
+            place, part = self.place(batch)
+            if self._turn is None or self._turn[0] != (self.current_epoch, place):
+                self._turn = None  # its partition is let go before the next is opened
+                self._turn = (self.current_epoch, place), self._lay_out(self.current_epoch, place)
             state = self._state(batch.number)
             run = self._run_visits if self.engine == "sequential" else self._run_batches
-            found, *counts = run(users, pairs, state, optimizer)
+            found, *counts = run(self._turn[1].part(*part, own=self._own), state, optimizer)
             if not several:
                 self.draw_state.copy_(torch.from_numpy(state.view(np.int64)))
             drawn, rejected = self._processes.total(counts)
@@ -170,47 +190,37 @@ class BPRModule(PreferenceModule):
             state[:] = random_state(self.seed, self.current_epoch, 1)
         return state
 
-    def _run_visits(
-        self, users: NDArray[np.int32], pairs: NDArray[np.int64], state: NDArray[np.uint64], optimizer: Any
-    ) -> tuple[Tensor, int, int]:
-        lists, scorer = self._lists, self.require_scorer()
-        how = optimizer, _DRAWS[self.pairs], self.mu, self.offset_mu, state, self.threads
+    def _run_visits(self, visits: "_Visits", state: NDArray[np.uint64], optimizer: Any) -> tuple[Tensor, int, int]:
+        scorer = self.require_scorer()
+        how = optimizer, _DRAWS[self.pairs], self.mu, self.offset_mu, state, self.threads, visits.first_user
         with add_moves(self._processes, scorer, average=self.combine == "mean"):
-            loss, drawn, rejected = bpr_step(scorer, lists, users, pairs, *how)
+            loss, drawn, rejected = bpr_step(scorer, visits.lists, visits.users, visits.pairs, *how)
         optimizer.step()  # without gradients: it moves nothing, and Lightning counts the step
         return torch.tensor(loss, dtype=torch.float64), drawn, rejected
 
-    def _part(self, number: int, parts: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """Users to draw for in one of ``parts`` shares of the epoch, and how many pairs each."""
-        if self._visits is None or self._visits[0] != self.current_epoch:
-            random = np.random.default_rng([self.seed, self.current_epoch, 0])
-            self._visits = (self.current_epoch, *self._lay_out(random))
-        _, users, pairs = self._visits
-        done = np.append(0, np.cumsum(pairs))
-        first, last = np.searchsorted(done, [done[-1] * number / parts, done[-1] * (number + 1) / parts])
-        last = len(users) if number == parts - 1 else last
-        users, pairs = users[first:last], pairs[first:last]
-        own = slice(None) if self._own is None else self._own[users]
-        return users[own], pairs[own]
-
-    def _lay_out(self, random: np.random.Generator) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        lists = self._lists
-        unobserved = self.pairs == "unobserved"
-        sizes = (lists.middles if unobserved else lists.starts[1:]) - lists.starts[:-1]
+    def _lay_out(self, epoch: int, place: int) -> "_Visits":
+        """Draw whom a turn of the epoch visits."""
+        assert self._train_log is not None  # noqa: S101 - for the type checker: set in setup
+        turn = take_turn(self._train_log, place, epoch=epoch, seed=self.seed, processes=self._processes)
+        lists = PairLists.from_log(turn.log) if self._lists is None else self._lists
+        random = np.random.default_rng([self.seed, epoch, 0, *turn.seeds])
+        eligible, _ = eligible_users(lists, unobserved=self._unobserved)
+        sizes = (lists.middles if self._unobserved else lists.starts[1:]) - lists.starts[:-1]
         if self.users == "each":
-            users = random.permutation(self._eligible)
-            return users, sizes[users]
-        count = int(sizes[self._eligible].sum())
-        every = np.repeat(self._eligible, sizes[self._eligible]) if unobserved else self._eligible
-        return every[random.integers(len(every), size=count)], np.ones(count, np.int64)
+            users = random.permutation(eligible)
+            return _Visits(lists, turn.first_user, users, sizes[users])
+        count = int(sizes[eligible].sum())
+        every = np.repeat(eligible, sizes[eligible]) if self._unobserved else eligible
+        users = every[random.integers(max(len(every), 1), size=count)]
+        return _Visits(lists, turn.first_user, users, np.ones(count, np.int64))
 
-    def _run_batches(
-        self, users: NDArray[np.int32], pairs: NDArray[np.int64], state: NDArray[np.uint64], optimizer: Any
-    ) -> tuple[Tensor, int, int]:
-        lists, scorer, loss = self._lists, self.require_scorer(), self.loss or BPRLoss(reduction="sum")
+    def _run_batches(self, visits: "_Visits", state: NDArray[np.uint64], optimizer: Any) -> tuple[Tensor, int, int]:
+        lists, scorer, loss = visits.lists, self.require_scorer(), self.loss or BPRLoss(reduction="sum")
         places = lists.starts, lists.middles, lists.items, lists.seen_starts, lists.seen
-        *drawn, rejected = draw_visits(users, pairs, *places, lists.num_items, _DRAWS[self.pairs], state)
+        draw = _DRAWS[self.pairs]
+        *drawn, rejected = draw_visits(visits.users, visits.pairs, *places, lists.num_items, draw, state)
         owners, liked, other = (torch.from_numpy(x).to(self.device) for x in drawn)
+        owners += visits.first_user
         total = torch.zeros((), device=self.device)
         size = self._processes.share(self.batch_size)
         for first in range(0, self._processes.most(len(owners)), size):  # empty where others have more
@@ -228,25 +238,65 @@ class BPRModule(PreferenceModule):
         return total, len(owners), rejected
 
 
-def eligible_users(lists: PairLists, *, unobserved: bool) -> tuple[NDArray[np.int32], int]:
-    """Find the users that pairs can be drawn for.
+@dataclass(frozen=True, eq=False)
+class _Visits:
+    """Whom to draw pairs for, in order, and how many for each; users count from the lists' first."""
+
+    lists: PairLists
+    first_user: int
+    users: NDArray[np.int32]
+    pairs: NDArray[np.int64]
+
+    def part(self, number: int, parts: int, *, own: NDArray[np.bool_] | None) -> "_Visits":
+        """Take one of ``parts`` shares, nearly equal in pairs, and of it the users marked as this process's own."""
+        done = np.append(0, np.cumsum(self.pairs))
+        first, last = np.searchsorted(done, [done[-1] * number / parts, done[-1] * (number + 1) / parts])
+        last = len(self.users) if number == parts - 1 else last
+        users, pairs = self.users[first:last], self.pairs[first:last]
+        keep = slice(None) if own is None else own[users + self.first_user]
+        return replace(self, users=users[keep], pairs=pairs[keep])
+
+
+def each_partition(log: PreparedLog, processes: Processes) -> Iterator[PairLists]:
+    """Lay out one partition after the other, each in one of the processes."""
+    for number in range(processes.rank, log.num_partitions, processes.size):
+        yield PairLists.from_log(log.partition(number))
+
+
+def skipped_users(parts: Iterable[PairLists], *, unobserved: bool, processes: Processes = ALONE) -> int:
+    """Count the users who prefer something but have no pair.
 
     Args:
-        lists: of the training log.
+        parts: of the training log, of every process other ones.
         unobserved: whether the other item is one never shown, rather than another shown one.
+        processes: that call this together.
 
     Returns:
-        the users, and how many others prefer something but have no pair.
+        how many there are in all parts.
 
     Raises:
         DataError: nobody has a pair.
     """
-    if unobserved:
-        users, skipped = lists.with_unseen()
-    else:
-        users = lists.with_both_kinds()
-        skipped = int((lists.starts[:-1] < lists.middles).sum()) - len(users)
-    if not len(users):
+    found = [eligible_users(lists, unobserved=unobserved) for lists in parts]
+    numbers = sum(len(users) for users, _ in found), sum(skipped for _, skipped in found)
+    eligible, skipped = processes.total(numbers)
+    if not eligible:
         need = "a preferred item and an item never shown to them" if unobserved else "preferred and other shown items"
         raise DataError(f"no user of the training log has {need}, so there is no pair to learn from")
-    return users, skipped
+    return int(skipped)
+
+
+def eligible_users(lists: PairLists, *, unobserved: bool) -> tuple[NDArray[np.int32], int]:
+    """Find the users that pairs can be drawn for.
+
+    Args:
+        lists: of the training log, or of a partition of it.
+        unobserved: whether the other item is one never shown, rather than another shown one.
+
+    Returns:
+        the users, and how many others prefer something but have no pair.
+    """
+    if unobserved:
+        return lists.with_unseen()
+    users = lists.with_both_kinds()
+    return users, int((lists.starts[:-1] < lists.middles).sum()) - len(users)

@@ -74,8 +74,8 @@ class InteractionDataModule(pl.LightningDataModule):
     Args:
         log: a file or folder that :func:`~torchrank.data.read_log` reads, or an
             :class:`~torchrank.data.InteractionLog`; the options of the columns are for files. Or a log on disk, a
-            :class:`~torchrank.data.PreparedLog` or the folder of one, which has all these options from its preparation
-            and which :class:`~torchrank.training.SAROSModule` reads partition by partition.
+            :class:`~torchrank.data.PreparedLog` or the folder of one, which has all these options from its preparation;
+            :class:`~torchrank.training.SAROSModule`, ``BPRModule`` and ``MFModule`` read it partition by partition.
         positive_at: an item is preferred where its feedback is at least this; needed for files.
         user: column of user ids.
         item: column of item ids.

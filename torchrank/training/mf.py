@@ -9,13 +9,13 @@ from torch import nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
-from torchrank.data.log import InteractionLog
 from torchrank.errors import TorchRankError
 from torchrank.models import Factorization
 from torchrank.training.interaction_data import EpochPart
 from torchrank.training.preference import PreferenceModule
 from torchrank.training.processes import add_moves, keep_apart
 from torchrank.training.sequential_steps import check_sharing, mf_step
+from torchrank.training.turns import Turn, take_turn
 
 
 class MFModule(PreferenceModule):
@@ -35,7 +35,8 @@ class MFModule(PreferenceModule):
             locks (Hogwild); with more than 1 no two runs are quite the same.
         combine: in several processes, what becomes of items' vectors after every step of the trainer: the ``"mean"`` of
             the processes' (local SGD), or the ``"sum"`` of how far each moved them.
-        seed: of a scorer made from the log and of the order, drawn anew every epoch.
+        seed: of a scorer made from the log and of the order, drawn anew every epoch; of a
+            :class:`~torchrank.data.PreparedLog` the order of the partitions, and of the rows of each.
 
     Raises:
         TorchRankError: a number that cannot be.
@@ -73,33 +74,39 @@ class MFModule(PreferenceModule):
         super().__init__(scorer, dim=dim, init=init, eta=eta, mu=mu, lr_scheduler=lr_scheduler, seed=seed)
         check_sharing(threads, combine)
         self.threads, self.combine = threads, combine
-        self._rows: tuple[int, NDArray[np.int64]] | None = None
-
-    _train_log: InteractionLog | None
+        self._turn: tuple[tuple[int, int], Turn, NDArray[np.int64]] | None = None
 
     def setup(self, stage: str) -> None:
         """Make the scorer from the training log, and refuse what cannot be trained."""
         if stage != "fit":
             return
-        self.prepare(compiled=True)
+        self.prepare(compiled=True, from_disk=True)
         if not isinstance(self.scorer, Factorization):
             raise TorchRankError("MFModule is compiled for Factorization")
-        self._rows = None
+        self._turn = None
         keep_apart(self)
 
     def training_step(self, batch: EpochPart, batch_idx: int) -> None:
         """Take the steps of one part of the epoch."""
         optimizer: Any = self.optimizers()
-        log, scorer = self._train_log, self.scorer
-        assert log is not None  # noqa: S101 - for the type checker: set in setup
-        assert isinstance(scorer, Factorization)  # noqa: S101 - likewise
-        if self._rows is None or self._rows[0] != self.current_epoch:
-            order = np.random.default_rng([self.seed, self.current_epoch]).permutation(len(log))
-            self._rows = self.current_epoch, order
-        share = batch.share(len(log))
-        rows = self._rows[1][share.start : share.stop]
-        rows = rows if self._own is None else rows[self._own[log.users[rows]]]
+        scorer, (place, part) = self.scorer, self.place(batch)
+        assert isinstance(scorer, Factorization)  # noqa: S101 - for the type checker: refused in setup
+        if self._turn is None or self._turn[0] != (self.current_epoch, place):
+            self._turn = None  # its partition is let go before the next is opened
+            self._turn = self._lay_out(self.current_epoch, place)
+        _, turn, order = self._turn
+        log, share = turn.log, part.share(len(order))
+        rows = order[share.start : share.stop]
+        rows = rows if self._own is None else rows[self._own[log.users[rows] + turn.first_user]]
         with add_moves(self._processes, scorer, average=self.combine == "mean"):
-            loss = mf_step(scorer, log, rows, optimizer, mu=self.mu, threads=self.threads)
+            loss = mf_step(scorer, log, rows, optimizer, mu=self.mu, first_user=turn.first_user, threads=self.threads)
         optimizer.step()  # without gradients: it moves nothing, and Lightning counts the step
-        self.end_part(self._processes.total([loss])[0] / max(len(share), 1))
+        loss, stepped = self._processes.total([loss, len(rows)])
+        self.end_part(loss / max(stepped, 1))
+
+    def _lay_out(self, epoch: int, place: int) -> tuple[tuple[int, int], Turn, NDArray[np.int64]]:
+        """Open what has its turn, and draw the order of its rows."""
+        assert self._train_log is not None  # noqa: S101 - for the type checker: set in setup
+        turn = take_turn(self._train_log, place, epoch=epoch, seed=self.seed, processes=self._processes)
+        order = np.random.default_rng([self.seed, epoch, *turn.seeds]).permutation(len(turn.log))
+        return (epoch, place), turn, order

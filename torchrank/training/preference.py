@@ -14,10 +14,12 @@ from torchrank.data.log import InteractionLog
 from torchrank.data.prepared import PreparedLog
 from torchrank.errors import DataError, TorchRankError, check_number, check_option
 from torchrank.training.evaluation import NO_PAIR, NOT_PUBLISHED, evaluate_shown, measure_published, pair_losses
+from torchrank.training.interaction_data import EpochPart
 from torchrank.training.log_scorer import check_sizes, compiled_scorer, make_scorer
-from torchrank.training.processes import Processes, user_tables
+from torchrank.training.processes import Processes, check_place, user_tables
 from torchrank.training.saved_module import SavedModule, with_schedule
 from torchrank.training.shown_lists import ShownLists
+from torchrank.training.turns import place_of
 
 
 class PreferenceModule(SavedModule):
@@ -70,6 +72,7 @@ class PreferenceModule(SavedModule):
         self.eta, self.mu, self.lr_scheduler, self.optimizer, self.seed = eta, mu, lr_scheduler, optimizer, seed
         self.automatic_optimization = False
         self._train_log = None
+        self._resumed_with: int | None = None  # the number of processes of the checkpoint a run goes on from
         self._processes, self._own = Processes(0, 1), None
 
     @overload
@@ -104,8 +107,8 @@ class PreferenceModule(SavedModule):
             raise DataError("training needs a log: trainer.fit(module, datamodule=InteractionDataModule(…))")
         if isinstance(log, PreparedLog) and not from_disk:
             raise DataError(
-                "only SAROSModule reads a prepared log partition by partition; for this module read it into memory:"
-                " InteractionDataModule(PreparedLog(…).to_log())"
+                "SAROSModule, MFModule and BPRModule read a prepared log partition by partition, the last not with"
+                ' pairs="all"; here read it into memory: InteractionDataModule(PreparedLog(…).to_log())'
             )
         if self.scorer is None:
             self.scorer = self.make_scorer(log)
@@ -141,6 +144,29 @@ class PreferenceModule(SavedModule):
         """Score users and items by internal index: ``(...)`` each to ``(...)``."""
         scores: Tensor = self.require_scorer()(users, items)
         return scores
+
+    def place(self, batch: EpochPart, *, divided: str | None = None) -> tuple[int, EpochPart]:
+        """Find the turn that a part of the epoch belongs to, and which part of the turn it is.
+
+        Args:
+            batch: the part.
+            divided: what the processes have divided among them, if only their number may go on inside an epoch;
+                the partitions of a log on disk they always have.
+
+        Returns:
+            the turn's place in the epoch, 0 where the log is in memory; and the part of the turn.
+
+        Raises:
+            DataError: the run goes on inside an epoch that another number of processes divides otherwise.
+        """
+        log = self._train_log
+        assert log is not None  # noqa: S101 - for the type checker: set in setup
+        divided = divided or ("partitions" if isinstance(log, PreparedLog) else None)
+        if divided is not None:
+            check_place(batch.number, divided, before=self._resumed_with, now=self._processes.size)
+        self._resumed_with = None  # what follows is this run's own
+        place, *part = place_of(log, *batch, self._processes)
+        return place, EpochPart(*part)
 
     def end_part(self, loss: float | Tensor) -> None:
         """Log the loss of a part of the epoch; after the last part, move the schedule of η."""
@@ -199,6 +225,11 @@ class PreferenceModule(SavedModule):
     def stepped(self) -> nn.Module:
         """Return what the optimiser steps on: the module, with the parameters of a loss that has some."""
         return self
+
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Remember how many processes the run had."""
+        super().on_load_checkpoint(checkpoint)
+        self._resumed_with = checkpoint.get("processes", 1)
 
     def on_train_end(self) -> None:
         """Give every process the vectors of all users."""

@@ -21,11 +21,10 @@ from torchrank.ops.waves import Waves
 from torchrank.training.averaging import StartAverage
 from torchrank.training.interaction_data import EpochPart
 from torchrank.training.preference import PreferenceModule
-from torchrank.training.processes import add_moves, check_place, keep_apart
+from torchrank.training.processes import add_moves, keep_apart
 from torchrank.training.saros_plan import (
     BlockOptions,
     EpochPlan,
-    place_of,
     plan_epoch,
     plan_partition,
     whole_log_options,
@@ -145,7 +144,6 @@ class SAROSModule(PreferenceModule):
         self.average = StartAverage(scorer) if averaging and scorer is not None else None
         self._plan: tuple[tuple[int, int], EpochPlan, Waves | None] | None = None
         self._block_options: tuple[int, BlockOptions] | None = None
-        self._resumed_with: int | None = None  # the number of processes of the checkpoint a run goes on from
 
     def setup(self, stage: str) -> None:
         """Make the scorer from the training log, and refuse what cannot be trained."""
@@ -175,14 +173,9 @@ class SAROSModule(PreferenceModule):
         optimizer: Any = self.optimizers()
         log = self._train_log
         assert log is not None  # noqa: S101 - for the type checker: set in setup
-        place, *within = place_of(log, *batch, self._processes)
+        place, batch = self.place(batch, divided="waves" if self.engine == "batched" else None)
         if self._plan is None or self._plan[0] != (self.current_epoch, place):
-            if self.engine == "batched" or isinstance(log, PreparedLog):
-                what = "waves" if self.engine == "batched" else "partitions"
-                check_place(batch.number, what, before=self._resumed_with, now=self._processes.size)
-            self._resumed_with = None  # what follows is this run's own
             self._plan = self._lay_out(log, self.current_epoch, place)
-        batch = EpochPart(*within)
         _, plan, waves = self._plan
         loss: float | Tensor
         if waves is None:
@@ -273,7 +266,3 @@ class SAROSModule(PreferenceModule):
     def default_optimizer(self, parameters: Iterable[nn.Parameter]) -> Optimizer:
         """Make SGD with the momentum."""
         return SGD(parameters, lr=self.eta, momentum=self.momentum)
-
-    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Remember how many processes the run had."""
-        self._resumed_with = checkpoint.get("processes", 1)

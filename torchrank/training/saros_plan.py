@@ -12,8 +12,7 @@ from torchrank.errors import DataError
 from torchrank.ops.sequential.compiled import Slices
 from torchrank.ops.waves import Waves, build_waves
 from torchrank.training.processes import Processes
-
-_ALONE = Processes(0, 1)
+from torchrank.training.turns import ALONE, partition_at
 
 
 @dataclass(frozen=True)
@@ -91,33 +90,8 @@ def plan_epoch(log: InteractionLog, options: BlockOptions, epoch: int, *, before
     return EpochPlan(users, blocks_starts, slices, items)
 
 
-def place_of(
-    log: InteractionLog | PreparedLog, number: int, parts: int, processes: Processes = _ALONE
-) -> tuple[int, int, int]:
-    """Find a step of an epoch: the place of its partition in the epoch, and its number among that partition's steps.
-
-    Args:
-        log: what is trained on; in memory it is one partition.
-        number: of the step.
-        parts: steps of the epoch, at least one for each partition.
-        processes: that read partitions of their own side by side.
-
-    Returns:
-        the partition's place, the step's number in it, and how many steps it has.
-
-    Example:
-        >>> from torchrank.data import make_interactions
-        >>> place_of(make_interactions(num_users=9, num_items=9, num_interactions=40)[0], 3, 20)
-        (0, 3, 20)
-    """
-    rounds = len(processes.rounds(log)) if isinstance(log, PreparedLog) else 1
-    place = number * rounds // parts
-    first, last = (-(-each * parts // rounds) for each in (place, place + 1))
-    return place, number - first, last - first
-
-
 def plan_partition(
-    log: PreparedLog, options: BlockOptions, epoch: int, place: int, processes: Processes = _ALONE
+    log: PreparedLog, options: BlockOptions, epoch: int, place: int, processes: Processes = ALONE
 ) -> EpochPlan:
     """Lay out one partition's share of an epoch: a function of the log, the options, the epoch, and whose share.
 
@@ -134,15 +108,13 @@ def plan_partition(
         the plan, without users where the partition has no blocks; all the partition's users, those that other
         processes step through among them.
     """
-    rounds = processes.rounds(log)
-    if options.user_order == "shuffled":
-        rounds = np.random.default_rng([options.seed, epoch, 2]).permutation(rounds)
-    number = int(rounds[place, processes.rank])
+    shuffled = options.user_order == "shuffled"
+    number = partition_at(log, place, epoch=epoch, seed=options.seed, shuffled=shuffled, processes=processes)
     part = log.partition(number)
     every = _cut(part, options, epoch, number)
     blocks = every.select(minimum=options.minimum, maximum=options.maximum, overflow=options.overflow)
     users = np.arange(part.num_users, dtype=np.int32)
-    if options.user_order == "shuffled":
+    if shuffled:
         users = np.random.default_rng([options.seed, epoch, 1, number]).permutation(users)
     slices = blocks.preferred_start, blocks.preferred_stop, blocks.other_start, blocks.other_stop
     starts = np.append(0, np.cumsum(blocks.counts))
@@ -150,7 +122,7 @@ def plan_partition(
 
 
 def whole_log_options(
-    log: PreparedLog, options: BlockOptions, epoch: int, processes: Processes = _ALONE
+    log: PreparedLog, options: BlockOptions, epoch: int, processes: Processes = ALONE
 ) -> BlockOptions:
     """Turn a maximum in words into a number by one pass over the partitions, and refuse a log without blocks.
 

@@ -153,12 +153,13 @@ def bpr_step(
     offset_mu: float,
     state: NDArray[np.uint64],
     threads: int = 1,
+    first_user: int = 0,
 ) -> tuple[float, int, int]:
     """Draw pairs for users and step on each, in place.
 
     Args:
         scorer: a factorisation or a feedback factorisation.
-        lists: of the training log.
+        lists: of the training log, or of a partition of it, whose users count from 0.
         users: ``(V,)`` int32, to draw for.
         pairs: ``(V,)`` how many for each.
         optimizer: holds η.
@@ -167,12 +168,14 @@ def bpr_step(
         offset_mu: the same on offsets.
         state: of the draws, changed.
         threads: how many draw and step side by side, for different users.
+        first_user: internal index of the lists' first user.
 
     Returns:
         the sum of the pair losses, each before its step, the number of pairs, and of rejected draws.
     """
     known = compiled_scorer(scorer)
-    tables = *_described(known), views(known.item_vectors), views(known.item_offsets).reshape(-1)
+    own = slice(first_user, first_user + len(lists.middles))
+    tables = *_described(known, own), views(known.item_vectors), views(known.item_offsets).reshape(-1)
     places = lists.starts, lists.middles, lists.items, lists.seen_starts, lists.seen
     options = draws, float(optimizer.param_groups[0]["lr"]), mu, offset_mu
     step = bpr_visits if isinstance(known, Factorization) else bpr_feedback_visits
@@ -202,10 +205,31 @@ def full_step(scorer: nn.Module, lists: PairLists, optimizer: Any, *, mu: float)
 
 
 def mf_step(
-    scorer: Factorization, log: InteractionLog, rows: NDArray[np.int64], optimizer: Any, *, mu: float, threads: int = 1
+    scorer: Factorization,
+    log: InteractionLog,
+    rows: NDArray[np.int64],
+    optimizer: Any,
+    *,
+    mu: float,
+    first_user: int = 0,
+    threads: int = 1,
 ) -> float:
-    """Step on some interactions' squared errors, in place; return the sum of these before their steps."""
-    tables = views(scorer.user_vectors), views(scorer.item_vectors), views(scorer.item_offsets).reshape(-1)
+    """Step on the squared errors of some interactions of a log, in place.
+
+    Args:
+        scorer: without offsets.
+        log: a log, or a partition of one, whose users count from 0.
+        rows: of the log, in the order of the steps.
+        optimizer: holds η.
+        mu: μ of the L2 term.
+        first_user: internal index of the log's first user.
+        threads: how many step side by side, for different users.
+
+    Returns:
+        the sum of the squared errors, each before its step.
+    """
+    users = slice(first_user, first_user + log.num_users)
+    tables = *_described(scorer, users), views(scorer.item_vectors), views(scorer.item_offsets).reshape(-1)
     rest = log.users, log.items, log.preferred, float(optimizer.param_groups[0]["lr"]), mu
     shares = ((*tables, rows[log.users[rows] % threads == n], *rest) for n in range(threads))
     return float(sum(side_by_side(mf_rows, shares)))
