@@ -1,6 +1,7 @@
 """Prepared logs equal the log read at once, whatever the format, the ids and the number of partitions."""
 
 import datetime as dt
+import errno
 import gzip
 import json
 import os
@@ -8,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from contextlib import contextmanager
 
 import numpy as np
 import polars as pl
@@ -18,6 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from torchrank.data import InteractionLog, PreparedLog, build_blocks, prepare_log
+from torchrank.data.files import whole_file
 from torchrank.errors import DataError, TorchRankError
 
 GOOD = {"user": ["b", "a", "b", "c"], "item": [9, 9, 7, 8], "feedback": [1.0, 0.0, 5.0, 3.0], "time": [4, 1, 2, 3]}
@@ -392,6 +395,36 @@ def test_a_full_disk_is_said_and_does_no_harm(tmp_path):
         PreparedLog(out)
     prepared = prepare_log(tmp_path / "log.parquet", out, positive_at=3, partitions=3)
     assert_same(prepared, InteractionLog.from_parquet(tmp_path / "log.parquet", positive_at=3))
+
+
+def test_a_disk_that_is_full_at_any_file_is_said_and_taken_up_later(tmp_path, monkeypatch):
+    monkeypatch.setattr("torchrank.data.log_sources._PIECE_ROWS", 1000)
+    random_frame().write_parquet(tmp_path / "log.parquet", row_group_size=1000)
+    expected, left = InteractionLog.from_parquet(tmp_path / "log.parquet", positive_at=4), [0]
+
+    @contextmanager
+    def small_disk(path):
+        with whole_file(path) as place:
+            yield place
+            left[0] -= 1
+            if left[0] == 0:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    for module in ("prepare", "prepare_steps"):
+        monkeypatch.setattr(f"torchrank.data.{module}.whole_file", small_disk)
+    # a plan; of three pieces rows, items and a note; all items; of two partitions rows, users and a note; a manifest
+    for file in range(1, 1 + 3 * 3 + 1 + 2 * 3 + 1 + 1):
+        left[0], out = file, tmp_path / str(file)
+        with pytest.raises(DataError, match="No space left on device; what is finished is kept"):
+            prepare_log(tmp_path / "log.parquet", out, positive_at=4, partitions=2)
+        with pytest.raises(DataError, match="no prepared log"):
+            PreparedLog(out)
+        prepared = prepare_log(tmp_path / "log.parquet", out, positive_at=4, partitions=2)
+        prepared.verify()
+        assert_same(prepared, expected)
+        assert len(list(out.iterdir())) == 1 + 2 * 2 + 1
+    left[0] = file + 1
+    prepare_log(tmp_path / "log.parquet", tmp_path / "enough", positive_at=4, partitions=2)
 
 
 def test_a_partition_too_large_is_refused(tmp_path, monkeypatch):
