@@ -127,7 +127,7 @@ def test_a_full_disk_is_said_to_be_one(tmp_path, request):
     ckpt = next((tmp_path / "saved").glob("*.ckpt"))
     before = ckpt.read_bytes()
     request.getfixturevalue("full_disk")
-    with pytest.raises(DataError, match=f"{ckpt.name} cannot be written"):
+    with pytest.raises(DataError, match=rf"{ckpt.name} cannot be written, with [\d,]+ bytes left on its disk"):
         trainer.strategy.save_checkpoint(trainer._checkpoint_connector.dump_checkpoint(), ckpt)
     assert ckpt.read_bytes() == before
     with pytest.raises(SystemExit, match=r"recs\.parquet cannot be written"):

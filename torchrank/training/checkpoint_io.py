@@ -1,5 +1,6 @@
 """Checkpoints that appear whole or not at all, on whatever disk they are written to."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,12 @@ class WholeCheckpointIO(TorchCheckpointIO):
             whole.parent.mkdir(parents=True, exist_ok=True)
             torch.save(checkpoint, part)
             part.replace(whole)
-        except (OSError, RuntimeError) as error:  # torch reports a full disk as the latter
+        except OSError as error:
             raise DataError(f"{path} cannot be written: {str(error).splitlines()[0]}") from error
+        except RuntimeError as error:  # torch's words for a full disk do not say so
+            left = shutil.disk_usage(whole.parent).free
+            raise DataError(
+                f"{path} cannot be written, with {left:,} bytes left on its disk: {str(error).splitlines()[0]}"
+            ) from error
         finally:
             part.unlink(missing_ok=True)
