@@ -99,6 +99,8 @@ class Blocks:
         has = self.counts[self.counts > 0]
         low = threshold("minimum", minimum, "min", float(has.min()) if len(has) else 0.0, none=0.0)
         high = threshold("maximum", maximum, "mean", float(has.mean()) if len(has) else 0.0, none=math.inf)
+        if low <= 1 and high == math.inf:
+            return self
         limit = np.where(self.counts >= low, self.counts, 0)
         limit = np.where(limit > high, 0 if overflow == "discard" else math.floor(min(high, 2**62)), limit)
         first = np.cumsum(self.counts) - self.counts

@@ -97,8 +97,10 @@ def find_blocks(
         ``(num_users,)`` blocks of each user, and for each of the K blocks, user by user in time order, the first row
         and the row after the last of its preferred and of its other part.
     """
-    counts = count_blocks(preferred, offsets, rule)
-    total = int(counts.sum())
-    found = (np.empty(total, np.int64), np.empty(total, np.int64), np.empty(total, np.int64), np.empty(total, np.int64))
+    liked = int(np.count_nonzero(preferred))
+    most = liked if rule == "positive" else min(liked, len(preferred) - liked)  # a block has rows of both kinds
+    counts = np.zeros(len(offsets) - 1, np.int64)
+    found = (np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most, np.int64))
     _scan(preferred, offsets, RULES[rule], counts, found, True)
-    return counts, found
+    total = int(counts.sum())
+    return counts, (found[0][:total], found[1][:total], found[2][:total], found[3][:total])
