@@ -12,6 +12,8 @@ from difflib import get_close_matches
 from numbers import Real
 from typing import Any
 
+#: how torch says that it cannot have so much memory
+_NO_ROOM = ("allocate memory", "out of memory", "overflow")
 _OF_COMMAND: ContextVar[Collection[str]] = ContextVar("options of the command that runs", default=())
 
 
@@ -161,6 +163,25 @@ def check_count(name: str, value: object, *, least: int = 1) -> None:
         raise TorchRankError(f"{name}={value!r} must be at least {least}")
 
 
+def check_seed(seed: object) -> None:
+    """Refuse a seed that numpy or torch would refuse later.
+
+    Args:
+        seed: what the caller gave.
+
+    Raises:
+        TorchRankError: it is no whole number from 0 to 2⁶³ − 1.
+
+    Example:
+        >>> check_seed(-1)
+        Traceback (most recent call last):
+        torchrank.errors.TorchRankError: seed=-1 must be at least 0
+    """
+    check_count("seed", seed, least=0)
+    if int(seed) >= 2**63:  # type: ignore[call-overload] # a whole number, as was checked
+        raise TorchRankError(f"seed={seed!r} must be below 2**63")
+
+
 def check_type(
     name: str, value: object, wanted: type | tuple[type, ...], fix: str, *, error: type[TorchRankError] = TorchRankError
 ) -> None:
@@ -183,6 +204,32 @@ def check_type(
     """
     if not isinstance(value, wanted):
         raise error(f"{name} is a {type(value).__name__}, {_short(value)}; give {fix}")
+
+
+@contextmanager
+def room_for(**sizes: int) -> Iterator[None]:
+    """Turn what torch says of tensors larger than the memory into an error that names the sizes asked for.
+
+    Args:
+        sizes: by the names the caller knows them by.
+
+    Raises:
+        TorchRankError: there is no room.
+
+    Example:
+        >>> import torch
+        >>> with room_for(rows=2**62):
+        ...     torch.zeros(2**62)
+        Traceback (most recent call last):
+        torchrank.errors.TorchRankError: rows=4611686018427387904: there is no memory for that; ask for less
+    """
+    try:
+        yield
+    except (RuntimeError, MemoryError) as error:
+        if isinstance(error, MemoryError) or any(word in str(error).lower() for word in _NO_ROOM):
+            asked = ", ".join(f"{name}={size}" for name, size in sizes.items())
+            raise TorchRankError(f"{asked}: there is no memory for that; ask for less") from error
+        raise
 
 
 def _short(value: object) -> str:

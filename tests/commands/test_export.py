@@ -14,7 +14,7 @@ from torchrank import cli
 from torchrank.data import Catalogue, make_interactions
 from torchrank.losses import SLAMLoss
 from torchrank.models import Factorization, LinearScorer
-from torchrank.training import ListwiseModule
+from torchrank.training import GRU4RecModule, ListwiseModule, fit_interactions
 from torchrank.training.checkpoint import SPEC_KEY
 from torchrank.training.spec import describe
 
@@ -76,6 +76,23 @@ def test_a_program_serves_without_torchrank(tmp_path):
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
     assert done.stdout.split("\n")[:2] == ["[[0.0, 0.0, 0.0], [0.0, 0.0, 0.0]]", "False"]
+
+
+def test_a_trained_network_of_sequences_serves_its_users(tmp_path, capsys):
+    log, _ = make_interactions(num_users=30, num_items=40, num_interactions=400)
+    module = GRU4RecModule(dim=4, lanes=6, unroll=3, item_bias=True)
+    fit_interactions(module, log, epochs=1)
+    ckpt = written(tmp_path, log, module)[2]
+    run(ckpt, "--out", str(tmp_path / "gru.onnx"), "--users", str(tmp_path / "users.parquet"), "--k=4")
+    assert "takes users int64 (queries)" in capsys.readouterr().out
+    session = onnxruntime.InferenceSession(tmp_path / "gru.onnx", providers=["CPUExecutionProvider"])
+    users = torch.tensor([3, 0, 29, 3])
+    items, scores = session.run(None, {"users": users.numpy()})
+    shown = torch.from_numpy(np.flatnonzero(Catalogue.from_log(log).shown))
+    wanted, values, _ = module.scorer.recommend(users, 4, items=shown)
+    assert np.array_equal(items, wanted.numpy())
+    np.testing.assert_allclose(scores, values.numpy(), rtol=1e-5, atol=1e-5)
+    assert pl.read_parquet(tmp_path / "users.parquet")["vector"].dtype.shape == (5,)  # the state, and 1 for the offset
 
 
 def test_what_cannot_be_is_said_in_one_line(recommender, tmp_path):

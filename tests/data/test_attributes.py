@@ -59,7 +59,7 @@ def test_semicolons_and_decimal_commas(tmp_path):
     [
         ({"higher": ["gdp"]}, "no column 'gdp'; its columns are 'name', 'up', 'down', 'text'"),
         ({"higher": ["up"], "id": "who"}, "no column 'who'"),
-        ({"higher": ["text"], "id": "name"}, "column 'text' is not numeric: 'x' for name 'a'"),
+        ({"higher": ["text"], "id": "name"}, "column 'text' of .* is not numeric: 'x' for name 'a'"),
         ({"higher": ["text"]}, "'x' for row 1"),
         ({}, "no attribute is named"),
         ({"higher": ["up"], "lower": ["up"]}, "'up' named more than once"),
@@ -78,8 +78,8 @@ def test_what_is_wrong_is_named(tmp_path, frame, options, message):
         ("t.xlsx", b"", "tells no format"),
         ("t.csv", b"", "does not read as csv"),
         ("t.csv", b"a\n", "no rows"),
-        ("t.csv", b"a\ninf\n", "column 'a' is infinite for row 1"),
-        ("t.parquet", b"a", "does not read as parquet"),
+        ("t.csv", b"a\ninf\n", "column 'a' of .* is infinite for row 1"),
+        ("t.parquet", b"a", "is not Parquet"),
     ],
 )
 def test_files_that_are_no_table(tmp_path, name, content, message):
@@ -91,7 +91,7 @@ def test_files_that_are_no_table(tmp_path, name, content, message):
 
 def test_dates_are_no_numbers(tmp_path):
     pl.DataFrame({"a": ["2020-01-01"]}).with_columns(pl.col("a").str.to_date()).write_parquet(tmp_path / "t.parquet")
-    with pytest.raises(DataError, match="'a' holds Date"):
+    with pytest.raises(DataError, match=r"'a' of .* holds Date"):
         read_table(tmp_path / "t.parquet", higher=["a"])
 
 

@@ -2,11 +2,18 @@
 
 import hashlib
 import io
+import socket
+import stat
+import struct
+import tempfile
 import threading
 import zipfile
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from torchrank.data import download as module
 from torchrank.data.download import Archive, download, extract_zip, fetch
@@ -25,6 +32,16 @@ def zipped(members):
 
 RATINGS = b"1::1193::5::978300760\n" * 50_000
 GOOD = zipped([("ml-1m/ratings.dat", RATINGS), ("ml-1m/README", b"terms")])
+SMALL = zipped([("ml-1m/", b""), ("ml-1m/ratings.dat", b"a\n" * 200), ("ml-1m/README", b"terms")])
+ERRORS = {"/missing": 404, "/forbidden": 403, "/error": 500, "/busy": 503}
+MOVED = {
+    "/moved": "/good",
+    "/to-file": "file:///etc/passwd",
+    "/to-ftp": "ftp://127.0.0.1:9/file",
+    "/to-data": "data:text/plain,x",
+    "/loop": "/loop",
+}
+LENGTHS = {"/no-length": "many", "/short-length": "10", "/long-length": str(2 * len(GOOD))}
 
 
 @pytest.fixture
@@ -35,12 +52,17 @@ def server(monkeypatch):
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self):
-            if self.path == "/missing":
-                self.send_error(404)
+            if self.path in ERRORS:
+                self.send_error(ERRORS[self.path])
+                return
+            if self.path in MOVED:
+                self.send_response(302)
+                self.send_header("Location", MOVED[self.path])
+                self.end_headers()
                 return
             self.send_response(200)
             if self.path != "/endless":
-                self.send_header("Content-Length", str(len(GOOD)))
+                self.send_header("Content-Length", LENGTHS.get(self.path, str(len(GOOD))))
             self.end_headers()
             if self.path == "/stalled":
                 self.wfile.write(GOOD[:100])
@@ -48,6 +70,11 @@ def server(monkeypatch):
             elif self.path == "/endless":
                 for _ in range(1000):
                     self.wfile.write(bytes(10_000))
+            elif self.path == "/reset":
+                self.wfile.write(GOOD[:1000])
+                self.wfile.flush()
+                self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                self.connection.close()
             else:
                 self.wfile.write(GOOD[: len(GOOD) // 2] if self.path == "/half" else GOOD)
 
@@ -95,7 +122,18 @@ def test_what_is_there_is_not_fetched_again(tmp_path):
     [
         ("/half", sha256(GOOD), r"ended after .* of .* bytes; run it again|cannot be fetched"),
         ("/good", sha256(b"other"), r"sha256 sum .* not .* changed or damaged"),
+        ("/short-length", sha256(GOOD), r"sha256 sum .* not .* changed or damaged"),
+        ("/long-length", sha256(GOOD), r"ended after .* of .* bytes; run it again|cannot be fetched"),
+        ("/no-length", sha256(GOOD[1:]), r"sha256 sum .* not .* changed or damaged"),
+        ("/reset", sha256(GOOD), r"cannot be fetched: .*reset|ended after"),
         ("/missing", sha256(GOOD), r"cannot be fetched: HTTP Error 404"),
+        ("/forbidden", sha256(GOOD), r"cannot be fetched: HTTP Error 403"),
+        ("/error", sha256(GOOD), r"cannot be fetched: HTTP Error 500"),
+        ("/busy", sha256(GOOD), r"cannot be fetched: HTTP Error 503"),
+        ("/to-file", sha256(GOOD), r"sends on to file:///etc/passwd, which is no http or https address"),
+        ("/to-ftp", sha256(GOOD), r"sends on to ftp://127.0.0.1:9/file, which is no http or https address"),
+        ("/to-data", sha256(GOOD), r"sends on to data:text/plain,x, which is no http or https address"),
+        ("/loop", sha256(GOOD), r"cannot be fetched: .*infinite loop"),
         ("/stalled", sha256(GOOD), r"cannot be fetched: .*timed out"),
         ("/endless", sha256(GOOD), r"sends more than 1,000,000 bytes"),
     ],
@@ -107,6 +145,23 @@ def test_a_bad_answer_is_an_error_and_leaves_nothing(server, tmp_path, monkeypat
         fetch(Archive(server + path, "ml-1m", checksum), tmp_path)
     with pytest.raises(DataError, match=message):
         download(server + path, tmp_path / "file.zip", checksum=checksum)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_server_may_send_on_and_need_not_know_the_length(server, tmp_path):
+    for path in ("/moved", "/no-length"):
+        download(server + path, tmp_path / "file.zip", checksum=sha256(GOOD))
+        assert (tmp_path / "file.zip").read_bytes() == GOOD
+
+
+def test_an_interrupted_download_leaves_nothing(server, tmp_path):
+    def interrupt(received, total):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fetch(Archive(f"{server}/good", "ml-1m", sha256(GOOD)), tmp_path, progress=interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        download(f"{server}/good", tmp_path / "file.zip", checksum=sha256(GOOD), progress=interrupt)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -130,9 +185,9 @@ def test_an_archive_without_its_folder_is_refused(server, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def link(name):
+def special(name, kind):
     member = zipfile.ZipInfo(name)
-    member.external_attr = 0o120777 << 16
+    member.external_attr = (kind | 0o777) << 16
     return member
 
 
@@ -144,7 +199,16 @@ def link(name):
         ([("/tmp/absolute", b"x")], "outside the folder"),
         ([("C:/windows", b"x")], "outside the folder"),
         ([("a\\..\\..\\outside", b"x")], "outside the folder"),
-        ([(link("a/link"), b"/etc/passwd")], "link or a device"),
+        ([("//server/share", b"x")], "outside the folder"),
+        ([("./../outside", b"x")], "outside the folder"),
+        ([("..", b"x")], "outside the folder"),
+        ([(".", b"x")], "outside the folder"),
+        ([(special("a/link", stat.S_IFLNK), b"/etc/passwd")], "link or a device"),
+        ([(special("a/pipe", stat.S_IFIFO), b"")], "link or a device"),
+        ([(special("a/tape", stat.S_IFCHR), b"")], "link or a device"),
+        ([(special("a/disk", stat.S_IFBLK), b"")], "link or a device"),
+        ([(special("a/plug", stat.S_IFSOCK), b"")], "link or a device"),
+        ([("n" * 300, b"x")], "not a zip archive that unpacks"),
         ([("a", b"x"), ("a/b", b"y")], "not a zip archive that unpacks"),
         ([("large", bytes(2_000_000))], "more than the 1,000,000 allowed"),
     ],
@@ -155,6 +219,37 @@ def test_hostile_members_are_refused_and_nothing_is_unpacked(tmp_path, members, 
         extract_zip(tmp_path / "archive.zip", tmp_path / "inside" / "folder", largest=1_000_000)
     assert not (tmp_path / "inside" / "folder").exists()
     assert not (tmp_path / "outside").exists()
+
+
+def test_members_that_are_larger_than_they_say_are_refused(tmp_path):
+    """The sizes a bomb claims are small; what comes out is more."""
+    content = zipped([("large", bytes(2_000_000))])
+    assert content.count((2_000_000).to_bytes(4, "little")) == 2
+    content = content.replace((2_000_000).to_bytes(4, "little"), (1_000).to_bytes(4, "little"))
+    (tmp_path / "archive.zip").write_bytes(content)
+    with pytest.raises(DataError, match="not a zip archive that unpacks"):
+        extract_zip(tmp_path / "archive.zip", tmp_path / "folder", largest=1_000_000)
+    assert not (tmp_path / "folder").exists()
+
+
+@settings(max_examples=300)
+@given(data=st.data())
+def test_bytes_changed_anywhere_are_refused_or_harmless(data):
+    content = bytearray(SMALL)
+    for _ in range(data.draw(st.integers(1, 3))):
+        at = data.draw(st.integers(0, len(content) - 1))
+        content[at : at + 1] = data.draw(st.binary(max_size=2))
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "archive.zip").write_bytes(content)
+        try:
+            extract_zip(folder / "archive.zip", folder / "out", largest=10_000)
+        except DataError:
+            assert not (folder / "out").exists()
+        else:
+            files = [path for path in (folder / "out").rglob("*") if path.is_file()]
+            assert {path.read_bytes() for path in files} <= {b"a\n" * 200, b"terms"}  # names may have changed
+        assert {path.name for path in folder.iterdir()} <= {"archive.zip", "out"}
 
 
 def test_a_member_twice_is_refused(tmp_path):

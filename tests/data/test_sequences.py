@@ -115,8 +115,8 @@ def test_synthetic_sequences_are_seeded_and_the_chain_they_come_from_is_best():
     [
         ({"num_labels": 1}, "num_labels=1 must be at least 2"),
         ({"length": (4, 3)}, r"length\[1\]=3 must be at least 4"),
-        ({"noise": 0.0}, "noise=0.0 must be finite and above 0"),
-        ({"coupling": -1.0}, "coupling=-1.0 must be finite and at least 0"),
+        ({"noise": 0.0}, "noise=0.0 must be a finite number above 0"),
+        ({"coupling": -1.0}, "coupling=-1.0 must be a finite number of at least 0"),
     ],
 )
 def test_bad_options_of_synthetic_sequences_are_refused(options, message):

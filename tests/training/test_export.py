@@ -15,9 +15,11 @@ from torchrank.models import (
     AttentionScorer,
     Factorization,
     FeedbackFactorization,
+    GRU4Rec,
     LinearChain,
     LinearScorer,
     MLPScorer,
+    Prod2Vec,
     search_vectors,
 )
 from torchrank.training import CurveModule, ListwiseModule, export_model, export_program
@@ -112,10 +114,18 @@ def recommenders():
     users, items = random.integers(0, 6, 60), random.integers(0, 20, 60)
     arguments = users, items, random.random(60) < 0.5
     sizes = {"num_users": 6, "num_items": 20, "dim": 3}
+    read = np.sort(users), items
+    likes = Prod2Vec(**sizes)
+    likes.item_vectors.copy_(torch.randn(20, 3))
+    likes.user_vectors.copy_(torch.randn(6, 3))
+    likes.item_vectors[4] = likes.user_vectors[4] = 0  # nobody's item, and a user who preferred nothing
     return {
         "plain": Factorization(**sizes),
         "offsets": moved(Factorization(**sizes, item_bias=True)),
         "feedback": FeedbackFactorization.from_log_arrays(*arguments, **sizes),
+        "gru4rec": moved(GRU4Rec.from_log_arrays(*read, **sizes, layers=2)),
+        "gru4rec-offsets": moved(GRU4Rec.from_log_arrays(*read, **sizes, item_bias=True, dropout=0.5)),
+        "prod2vec": likes,
     }
 
 
@@ -127,8 +137,9 @@ def test_inner_products_of_search_vectors_are_the_scores(name):
 
 
 @pytest.mark.parametrize("by", ["id", pytest.param("vector", marks=pytest.mark.slow)])
-def test_a_factorization_gives_users_their_best_items(by, tmp_path):
-    scorer = recommenders()["offsets"]
+@pytest.mark.parametrize("name", ["offsets", "gru4rec-offsets", "prod2vec"])
+def test_a_recommender_gives_users_their_best_items(name, by, tmp_path):
+    scorer = recommenders()[name]
     candidates = torch.tensor([1, 2, 4, 7, 11, 19, 0])
     run, done = exported(scorer, tmp_path, k=4, by=by, candidates=candidates)
     assert done.outputs == ["items int64 (queries, 4)", "scores float32 (queries, 4)"]

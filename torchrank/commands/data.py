@@ -19,7 +19,7 @@ def data(name: str, *, out: str = "data") -> None:
             netflix, outbrain or pandor to be told where they are.
         out: the folder to put it into.
     """
-    check_option("name", name, [*MOVIELENS, *DATASETS])
+    check_option("name", name, dict.fromkeys([*MOVIELENS, *DATASETS]))
     if name not in MOVIELENS:
         print(
             f"{name} has no published checksum, or wants its terms accepted, so get it yourself.\n{DATASETS[name].get}"

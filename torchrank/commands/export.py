@@ -10,7 +10,7 @@ from torch import Tensor
 from torchrank.commands.recommend import read_catalogue
 from torchrank.data.files import whole_file
 from torchrank.errors import TorchRankError
-from torchrank.models import Factorization, FeedbackFactorization
+from torchrank.models.serving import OF_VECTORS
 from torchrank.training.checkpoint import load
 from torchrank.training.export import check_ending, core_of, export_model
 from torchrank.training.vectors import vector_tables
@@ -65,7 +65,7 @@ def _tables(model: torch.nn.Module, ckpt: str) -> tuple[pl.DataFrame, pl.DataFra
 
 
 def _candidates(model: torch.nn.Module, ckpt: str) -> Tensor | None:
-    """Internal numbers of the items that the training log has shown; None for a model that is no factorization."""
-    if not isinstance(model, Factorization | FeedbackFactorization):
+    """Internal numbers of the items that the training log has shown; None for a model that is no recommender."""
+    if not isinstance(model, OF_VECTORS):
         return None
     return torch.from_numpy(np.flatnonzero(read_catalogue(ckpt).shown))

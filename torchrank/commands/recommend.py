@@ -11,7 +11,9 @@ import torch
 from numpy.typing import NDArray
 from rich.progress import Progress
 
+from torchrank.data.attributes import parquet_series
 from torchrank.data.catalogue import Catalogue
+from torchrank.data.tables import parquet_table
 from torchrank.errors import DataError
 from torchrank.training.checkpoint import load
 from torchrank.training.recommendation import recommend_batches
@@ -75,25 +77,31 @@ def read_users(path: str | Path, *, like: NDArray[Any]) -> pl.Series:
         DataError: nothing is there, there is no column ``user``, or an id is not of the type.
     """
     path = Path(path)
-    try:
-        if path.suffix == ".parquet":
-            found = pl.read_parquet(path)
-        elif path.suffix == ".csv":
-            found = pl.read_csv(path, infer_schema=False)
-        else:
-            lines = path.read_text(encoding="utf-8").splitlines()
-            found = pl.DataFrame({"user": [line.strip() for line in lines if line.strip()]}, schema={"user": pl.String})
-    except (OSError, UnicodeDecodeError, pl.exceptions.PolarsError) as error:
-        raise DataError(f"{path} does not read as a list of users: {str(error).splitlines()[0]}") from error
-    if "user" not in found.columns:
-        raise DataError(f"{path} has no column 'user'; its columns are {', '.join(map(repr, found.columns))}")
-    ids = found["user"]
+    if path.suffix == ".parquet":
+        table = parquet_table(path)
+        names = table.names
+    else:
+        frame = _read_text(path)
+        names = frame.columns
+    if "user" not in names:
+        raise DataError(f"{path} has no column 'user'; its columns are {', '.join(map(repr, names))}")
+    ids = parquet_series(table, "user") if path.suffix == ".parquet" else frame["user"]
     if ids.dtype == pl.String and like.dtype.kind in "iu":
         whole = ids.cast(pl.Int64, strict=False)
         if whole.null_count():
             raise DataError(f"{path}: user {ids.filter(whole.is_null())[0]!r} is no integer, as the log's user ids are")
         return whole
     return ids
+
+
+def _read_text(path: Path) -> pl.DataFrame:
+    try:
+        if path.suffix == ".csv":
+            return pl.read_csv(path, infer_schema=False)
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError, pl.exceptions.PolarsError) as error:
+        raise DataError(f"{path} does not read as a list of users: {str(error).splitlines()[0]}") from error
+    return pl.DataFrame({"user": [line.strip() for line in lines if line.strip()]}, schema={"user": pl.String})
 
 
 def read_catalogue(ckpt: str | Path) -> Catalogue:

@@ -1,14 +1,18 @@
 """Tables of objects with several numeric attributes, from files; and one table of countries that comes along."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import polars as pl
+import pyarrow as pa
 from numpy.typing import NDArray
 
+from torchrank.data.columns import is_single
+from torchrank.data.csv_tables import written_names
+from torchrank.data.tables import Table, parquet_table
 from torchrank.errors import DataError, TorchRankError, as_option
 
 #: what tables write for a value that is not there
@@ -86,15 +90,18 @@ def read_table(
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise TorchRankError(f"{', '.join(map(repr, twice))} named more than once among higher and lower")
-    frame = _read(Path(path), separator)
+    there, read = _open(Path(path), separator)
     for name in names if id is None else [id, *names]:
-        if name not in frame.columns:
-            there = ", ".join(map(repr, frame.columns)) or "none"
-            raise DataError(f"{path} has no column {name!r}; its columns are {there}")
-    if frame.is_empty():
+        if there.count(name) > 1:
+            raise DataError(f"{path} has a column {name!r} twice; rename or drop one")
+        if name not in there:
+            shown = ", ".join(map(repr, there)) or "none"
+            raise DataError(f"{path} has no column {name!r}; its columns are {shown}")
+    found = [read(name) for name in names]
+    if found[0].is_empty():
         raise DataError(f"{path} has a header and no rows")
-    ids = pl.Series("row", np.arange(1, len(frame) + 1)) if id is None else frame[id]
-    columns = [_numbers(frame[name], ids, decimal_comma) for name in names]
+    ids = pl.Series("row", np.arange(1, len(found[0]) + 1)) if id is None else read(id)
+    columns = [_numbers(column, path, ids, decimal_comma) for column in found]
     return AttributeTable(ids, np.column_stack(columns), names, [1] * len(higher) + [-1] * len(lower))
 
 
@@ -125,43 +132,67 @@ def countries() -> AttributeTable:
     return table._replace(attribution="Free material from gapminder.org, CC BY 4.0 (181 countries, 2005)")
 
 
-def _read(path: Path, separator: str | None) -> pl.DataFrame:
+def _open(path: Path, separator: str | None) -> tuple[list[str], Callable[[str], pl.Series]]:
+    """Return the columns there are, and what reads one of them."""
     if not path.is_file():
         raise DataError(f"there is no file {path}")
     kind = Path(path.stem if path.suffix == ".gz" else path.name).suffix.lower()
+    if kind in (".parquet", ".pq"):
+        table = parquet_table(path)
+        return table.names, lambda name: parquet_series(table, name)
+    if kind not in (".csv", ".tsv"):
+        raise DataError(f"the name of {path} tells no format; give .csv, .tsv or .parquet")
     try:
-        if kind in (".parquet", ".pq"):
-            return pl.read_parquet(path)
-        if kind in (".csv", ".tsv"):
-            return pl.read_csv(
-                path, separator=separator or ("\t" if kind == ".tsv" else ","), infer_schema=False, null_values=None
-            )
+        frame = pl.read_csv(
+            path, separator=separator or ("\t" if kind == ".tsv" else ","), infer_schema=False, null_values=None
+        )
     except (OSError, UnicodeDecodeError, pl.exceptions.PolarsError) as error:
         raise DataError(f"{path} does not read as {kind[1:]}: {str(error).splitlines()[0]}") from None
-    raise DataError(f"the name of {path} tells no format; give .csv, .tsv or .parquet")
+    return written_names(frame.columns), frame.get_column
 
 
-def _numbers(column: pl.Series, ids: pl.Series, decimal_comma: bool) -> NDArray[np.float64]:
+def parquet_series(table: Table, name: str) -> pl.Series:
+    """Read a column of a Parquet file by Arrow: polars' own reader aborts on damaged files.
+
+    Args:
+        table: the file's.
+        name: the column.
+
+    Returns:
+        the column.
+
+    Raises:
+        DataError: it does not read, or holds lists or the like.
+    """
+    column = table.read(name)
+    if pa.types.is_float16(column.type):
+        column = column.cast(pa.float32())
+    if not is_single(column.type):
+        raise DataError(f"column {name!r} of {table.where} holds {column.type}, not numbers or names")
+    return pl.Series(name, column)
+
+
+def _numbers(column: pl.Series, path: str | Path, ids: pl.Series, decimal_comma: bool) -> NDArray[np.float64]:
     """Turn a column into float64, NaN where a value is missing."""
-    kept = column
+    kept, what = column, f"column {column.name!r} of {path}"
     if column.dtype == pl.String:
         text = column.str.strip_chars()
         text = text.set(text.is_in(_ABSENT), None)
         kept = text.str.replace(",", ".", literal=True) if decimal_comma else text
     elif not (column.dtype.is_numeric() or column.dtype == pl.Boolean):
-        raise DataError(f"column {column.name!r} holds {column.dtype}, not numbers; leave it out or turn it into some")
+        raise DataError(f"{what} holds {column.dtype}, not numbers; leave it out or turn it into some")
     numbers = kept.cast(pl.Float64, strict=False)
     lost = (numbers.is_null() & kept.is_not_null()).fill_null(False)
     if lost.any():
         row = int(lost.arg_max() or 0)
         raise DataError(
-            f"column {column.name!r} is not numeric: {column[row]!r} for {_where(ids, row)}; leave it out, or say"
+            f"{what} is not numeric: {column[row]!r} for {_where(ids, row)}; leave it out, or say"
             f" {as_option('separator')} or {as_option('decimal_comma', True)} where the file is written that way"
         )
     values = numbers.fill_null(float("nan")).to_numpy().astype(np.float64)
     if np.isinf(values).any():
         row = int(np.isinf(values).argmax())
-        raise DataError(f"column {column.name!r} is infinite for {_where(ids, row)}; a ranking needs finite numbers")
+        raise DataError(f"{what} is infinite for {_where(ids, row)}; a ranking needs finite numbers")
     return values
 
 

@@ -7,7 +7,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from torchrank.errors import DataError, TorchRankError, check_count
+from torchrank.errors import DataError, TorchRankError, check_count, check_number, check_seed
 
 
 class ListBatchSampler:
@@ -54,7 +54,9 @@ class ListBatchSampler:
         world_size: int = 1,
     ) -> None:
         check_count("batch_size", batch_size)
-        if not 0 <= max_padding <= 1:
+        check_seed(seed)
+        check_number("max_padding", max_padding, least=0)
+        if max_padding > 1:
             raise TorchRankError(f"max_padding={max_padding} must lie in [0, 1]")
         if not 0 <= rank < world_size:
             raise TorchRankError(f"rank={rank} must lie from 0 to world_size − 1 = {world_size - 1}")

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from torchrank.data.queries import QueryDataset
-from torchrank.errors import DataError, ShapeError, TorchRankError, check_number, check_option
+from torchrank.errors import DataError, ShapeError, TorchRankError, check_count, check_number, check_option
 from torchrank.ops.checks import check_indices, check_tensors
 from torchrank.ops.position_bias import check_positions, inverse_propensities, rank_propensities
 from torchrank.ops.ragged import ragged_take
@@ -88,8 +88,8 @@ def simulate_clicks(
     if not 0 <= noise <= 1:
         raise TorchRankError(f"noise={noise!r} must lie in [0, 1]")
     for name, value in (("sessions", sessions), ("cutoff", cutoff)):
-        if value is not None and value < 1:
-            raise TorchRankError(f"{name}={value} must be at least 1")
+        if value is not None:
+            check_count(name, value)
     propensities = rank_propensities(int(dataset.lengths.max()), eta)
     generator = torch.Generator().manual_seed(seed)
     queries = torch.randint(len(dataset), (sessions,), generator=generator)

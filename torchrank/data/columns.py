@@ -11,6 +11,40 @@ from torchrank.data.tables import Table
 from torchrank.errors import DataError
 from torchrank.ops.logs import number_dense
 
+#: types of single values that every step knows; halves and decimals of 256 bits are not among them
+_SINGLE = (
+    pa.types.is_null,
+    pa.types.is_boolean,
+    pa.types.is_integer,
+    pa.types.is_float32,
+    pa.types.is_float64,
+    pa.types.is_decimal128,
+    pa.types.is_string,
+    pa.types.is_large_string,
+    pa.types.is_string_view,
+    pa.types.is_binary,
+    pa.types.is_large_binary,
+    pa.types.is_fixed_size_binary,
+    pa.types.is_temporal,
+)
+
+
+def is_single(kind: pa.DataType) -> bool:
+    """Whether a column of this type holds single values that can be told apart.
+
+    Args:
+        kind: the type; of a dictionary, that of its values counts.
+
+    Returns:
+        False for lists, structs and the like.
+
+    Example:
+        >>> is_single(pa.int8()), is_single(pa.list_(pa.int8()))
+        (True, False)
+    """
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return any(is_kind(kind) for is_kind in _SINGLE)
+
 
 def read_ids(table: Table, name: str) -> tuple[NDArray[np.int32], NDArray[Any]]:
     """Read a column of ids and number them by first appearance.
@@ -36,10 +70,7 @@ def read_ids(table: Table, name: str) -> tuple[NDArray[np.int32], NDArray[Any]]:
             return _number_by_table(column, low, high)
     if pa.types.is_string_view(column.type):
         column = column.cast(pa.large_string())
-    try:
-        encoded = column.dictionary_encode().unify_dictionaries()
-    except pa.ArrowNotImplementedError:
-        raise DataError(f"column {name!r} of {table.where} holds {_kind(column)}, which cannot be an id") from None
+    encoded = column.dictionary_encode().unify_dictionaries()
     if not encoded.num_chunks:
         return np.empty(0, np.int32), np.empty(0, object)
     codes = np.concatenate([chunk.indices.to_numpy() for chunk in encoded.chunks]).astype(np.int32, copy=False)
@@ -57,9 +88,14 @@ def known_ids(table: Table, name: str) -> pa.ChunkedArray:
         the column.
 
     Raises:
-        DataError: an id is null or NaN.
+        DataError: an id is null or NaN, or of a type that cannot be an id.
     """
     column = _without_null(table, name, table.read(name))
+    if not is_single(column.type):
+        raise DataError(
+            f"column {name!r} of {table.where} holds {_kind(column)}, which cannot be an id; cast it to integers or"
+            " text"
+        )
     _refuse_nan(table, name, column)
     return column
 
@@ -90,7 +126,7 @@ def read_feedback(table: Table, name: str) -> NDArray[Any]:
         ``(N,)`` numbers, in the column's own precision.
 
     Raises:
-        DataError: a value is null, NaN or not a number.
+        DataError: a value is null, not finite or not a number.
     """
     column = _without_null(table, name, table.read(name))
     if table.numbers and pa.types.is_large_string(column.type):
@@ -99,11 +135,13 @@ def read_feedback(table: Table, name: str) -> NDArray[Any]:
         column = column.cast(pa.uint8())
     if pa.types.is_decimal(column.type):
         column = column.cast(pa.float64())
+    if pa.types.is_float16(column.type):  # which compiled loops do not know
+        column = column.cast(pa.float32())
     if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
         raise DataError(
             f"column {name!r} of {table.where} holds {_kind(column)}; feedback must be numbers, such as 0 and 1"
         )
-    _refuse_nan(table, name, column)
+    _refuse_nan(table, name, column, infinite=True)
     return _own(column, np.dtype(column.type.to_pandas_dtype()))
 
 
@@ -160,11 +198,14 @@ def _without_null(table: Table, name: str, column: pa.ChunkedArray) -> pa.Chunke
     return column
 
 
-def _refuse_nan(table: Table, name: str, column: pa.ChunkedArray) -> None:
+def _refuse_nan(table: Table, name: str, column: pa.ChunkedArray, *, infinite: bool = False) -> None:
+    """Refuse NaN and, where asked to, infinite numbers."""
     if not pa.types.is_floating(column.type):
         return
-    row = pc.index(pc.is_nan(column), True).as_py()
+    row = pc.index(pc.is_finite(column), False).as_py() if infinite else pc.index(pc.is_nan(column), True).as_py()
     if row >= 0:
+        value = column[row].as_py()
+        told = "NaN" if value != value else f"{value:g}"
         raise DataError(
-            f"column {name!r} of {table.where} is NaN in row {table.first_row + row + 1}; drop or fill such rows"
+            f"column {name!r} of {table.where} is {told} in row {table.first_row + row + 1}; drop or fill such rows"
         )

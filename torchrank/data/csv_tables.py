@@ -1,5 +1,6 @@
 """CSV files column by column, as text that is turned into numbers only where nothing is lost."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -42,7 +43,24 @@ def csv_table(path: str | Path, *, separator: str = ",", names: list[str] | None
 
     # one pass over all columns, since a line with too many values shows only where every column is read
     there = _collect(path, scan().select(pl.all().null_count())).columns
-    return text_table(str(path), there, read)
+    return text_table(str(path), written_names(there), read)
+
+
+def written_names(names: list[str]) -> list[str]:
+    """Return columns' names as a file's header has them, where polars has told equal ones apart.
+
+    Args:
+        names: polars'.
+
+    Returns:
+        the file's, some of which may occur twice.
+
+    Example:
+        >>> written_names(["user", "item", "user_duplicated_0"])
+        ['user', 'item', 'user']
+    """
+    bare = [re.sub(r"_duplicated_\d+$", "", name) for name in names]
+    return [name if name in names else given for name, given in zip(bare, names, strict=True)]
 
 
 def text_table(where: str, names: list[str], read: Callable[[str], pa.ChunkedArray], *, first_row: int = 0) -> Table:
@@ -72,7 +90,8 @@ def _collect(path: str | Path, frame: pl.LazyFrame) -> pl.DataFrame:
     try:
         return frame.collect(engine="streaming")
     except (pl.exceptions.PolarsError, OSError) as error:
-        raise DataError(f"{path} does not read as CSV: {str(error).splitlines()[0]}") from None
+        told = str(error).splitlines()[0].split(". ")[0]  # what follows is advice on polars' own options
+        raise DataError(f"{path} does not read as CSV: {told}") from None
 
 
 def whole_numbers(text: pl.Series) -> pl.Series:

@@ -7,10 +7,12 @@ import tempfile
 import urllib.error
 import urllib.request
 import zipfile
+import zlib
 from collections.abc import Callable
 from http.client import HTTPException
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple
+from typing import Any, NamedTuple
+from urllib.parse import urljoin
 
 from torchrank.errors import DataError
 
@@ -78,7 +80,8 @@ def download(
         progress: called with the bytes received and expected (None where the server does not say).
 
     Raises:
-        DataError: another kind of address, no answer, an answer that ends early, or a checksum that differs.
+        DataError: another kind of address, here or where the server sends on to, no answer, an answer that ends early,
+            or a checksum that differs.
     """
     if not url.startswith(("https://", "http://")):
         raise DataError(f"{url} is not an http or https address")
@@ -88,9 +91,10 @@ def download(
     digest = hashlib.new(algorithm, usedforsecurity=False)
     received = 0
     try:
-        with urllib.request.urlopen(url, timeout=_TIMEOUT) as answer, part.open("wb") as file:  # noqa: S310 - checked
-            length = answer.headers.get("Content-Length")
-            total = int(length) if length else None
+        opener = urllib.request.build_opener(_WebOnly)
+        with opener.open(url, timeout=_TIMEOUT) as answer, part.open("wb") as file:
+            length = answer.headers.get("Content-Length", "")
+            total = int(length) if length.isdecimal() else None
             while block := answer.read(_CHUNK):
                 file.write(block)
                 digest.update(block)
@@ -110,6 +114,18 @@ def download(
         raise DataError(f"{url} cannot be fetched: {error}") from error
     finally:
         part.unlink(missing_ok=True)
+
+
+class _WebOnly(urllib.request.HTTPRedirectHandler):
+    """Follow a server to other web addresses alone, where urllib would go to ftp too."""
+
+    def http_error_302(self, req: Any, fp: Any, code: Any, msg: Any, headers: Any) -> Any:
+        there = headers.get("Location") or headers.get("URI") or ""
+        if not urljoin(req.full_url, there).lower().startswith(("https://", "http://")):
+            raise DataError(f"{req.full_url} sends on to {there}, which is no http or https address")
+        return super().http_error_302(req, fp, code, msg, headers)
+
+    http_error_301 = http_error_303 = http_error_307 = http_error_308 = http_error_302
 
 
 def extract_zip(path: str | Path, folder: str | Path, *, largest: int = _LARGEST) -> None:
@@ -143,7 +159,7 @@ def extract_zip(path: str | Path, folder: str | Path, *, largest: int = _LARGEST
                 target.parent.mkdir(parents=True, exist_ok=True)
                 with archive.open(member) as source, target.open("xb") as file:
                     shutil.copyfileobj(source, file, _CHUNK)
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OSError) as error:
+    except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError, OSError) as error:
         shutil.rmtree(folder, ignore_errors=True)
         raise DataError(f"{path} is not a zip archive that unpacks: {error}") from error
 

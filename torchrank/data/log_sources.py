@@ -218,7 +218,7 @@ def _csv_batches(path: Path, separator: str, names: list[str] | None) -> Iterato
         )
         with pa.input_stream(str(path), compression="detect") as file:
             yield from pacsv.open_csv(file, reading, parsing, converting)
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         if "Empty CSV file" in str(error):
             raise DataError(f"{path} is empty; a log has a header line and at least one row") from None
         raise DataError(f"{path} does not read as CSV: {_line(error)}") from None

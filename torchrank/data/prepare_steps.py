@@ -252,11 +252,7 @@ def _check(plan: Plan, batch: pa.RecordBatch, where: str, first_row: int) -> dic
 
 def _partitions(users: pa.Array, partitions: int) -> NDArray[np.uint16]:
     """Which partition each user's rows go to."""
-    try:
-        hashes = pl.Series(users).hash(seed=0)
-    except (pl.exceptions.PolarsError, pa.ArrowException) as error:
-        raise DataError(f"users of type {users.type} cannot be told apart: {str(error).splitlines()[0]}") from None
-    return (hashes % partitions).to_numpy().astype(np.uint16)
+    return (pl.Series(users).hash(seed=0) % partitions).to_numpy().astype(np.uint16)
 
 
 class _Distinct:
@@ -268,10 +264,7 @@ class _Distinct:
         self._more: list[pa.Array] = []
 
     def add(self, ids: pa.Array) -> None:
-        try:
-            self._more.append(pc.unique(ids))
-        except pa.ArrowNotImplementedError:
-            raise DataError(f"items of type {ids.type} cannot be ids") from None
+        self._more.append(pc.unique(ids))
         if sum(map(len, self._more)) > 2 * len(self._known) + 2**20:
             self.ids()
 

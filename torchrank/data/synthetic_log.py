@@ -14,7 +14,7 @@ from torchrank.data.log import InteractionLog
 from torchrank.data.published_tables import LogStatistics
 from torchrank.data.synthetic_bots import BotAttack, add_bots
 from torchrank.data.synthetic_counts import choose_preferred, deal_items, draw_counts
-from torchrank.errors import TorchRankError, check_share
+from torchrank.errors import TorchRankError, check_count, check_seed, check_share
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,6 +101,10 @@ def make_interactions(
         >>> f"{log_statistics(log)['mean_other']:.2f}"
         '10.36'
     """
+    for name, value in (("num_users", num_users), ("num_items", num_items), ("num_interactions", num_interactions)):
+        check_count(name, value)
+    check_count("dim", dim)
+    check_seed(seed)
     generator = np.random.default_rng(seed)
     if statistics is not None:
         num_users, num_items, num_interactions = statistics.users, statistics.items, statistics.interactions

@@ -1,13 +1,12 @@
 """Seeded objects of several attributes whose place on a curve is known."""
 
-import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from torchrank.errors import TorchRankError
+from torchrank.errors import TorchRankError, check_count, check_number, check_seed
 from torchrank.ops.bezier import bezier_curve
 
 
@@ -66,12 +65,11 @@ def make_objects(
         >>> made.points.shape, made.control_points[:, 0].tolist()
         (torch.Size([1000, 3]), [0.0, 0.0, 1.0])
     """
-    if num_objects < 1:
-        raise TorchRankError(f"num_objects={num_objects} must be at least 1")
+    check_count("num_objects", num_objects)
+    check_seed(seed)
     if not directions or any(a not in (1, -1) for a in directions):
         raise TorchRankError(f"directions={list(directions)} must be +1 or −1, one an attribute")
-    if not 0 <= noise < math.inf:
-        raise TorchRankError(f"noise={noise} must be finite and at least 0")
+    check_number("noise", noise, least=0)
     generator = torch.Generator().manual_seed(seed)
     alpha = torch.tensor(list(directions), dtype=torch.float64)[:, None]
     inner = torch.rand(len(alpha), 2, dtype=torch.float64, generator=generator)

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from torchrank.data.queries import QueryDataset
-from torchrank.errors import TorchRankError
+from torchrank.errors import TorchRankError, check_count, check_number, check_seed
 
 
 class SyntheticQueries(NamedTuple):
@@ -87,10 +87,9 @@ def make_queries(
         ("documents[1]", documents[1], documents[0]),
         ("levels", levels, 2),
     ):
-        if value < least:
-            raise TorchRankError(f"{name}={value} must be at least {least}")
-    if not 0 <= noise < math.inf:
-        raise TorchRankError(f"noise={noise} must be finite and at least 0")
+        check_count(name, value, least=least)
+    check_number("noise", noise, least=0)
+    check_seed(seed)
     if margin is not None and not 0 < margin * (levels - 1) < 1.9:
         raise TorchRankError(f"margin={margin} must lie above 0 and below {1.9 / (levels - 1):.3g} for {levels} levels")
     generator = torch.Generator().manual_seed(seed)

@@ -1,13 +1,12 @@
 """Seeded label sequences whose best linear chain is known."""
 
-import math
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from torchrank.data.sequences import SequenceDataset
-from torchrank.errors import TorchRankError
+from torchrank.errors import check_count, check_number, check_seed
 
 
 class SyntheticSequences(NamedTuple):
@@ -88,11 +87,10 @@ def make_sequences(
         ("length[0]", length[0], 1),
         ("length[1]", length[1], length[0]),
     ):
-        if value < least:
-            raise TorchRankError(f"{name}={value} must be at least {least}")
-    for name, number, allowed in (("noise", noise, noise > 0), ("coupling", coupling, coupling >= 0)):
-        if not (allowed and math.isfinite(number)):
-            raise TorchRankError(f"{name}={number} must be finite and {'above' if name == 'noise' else 'at least'} 0")
+        check_count(name, value, least=least)
+    check_number("noise", noise, above=0)
+    check_seed(seed)
+    check_number("coupling", coupling, least=0)
     generator = torch.Generator().manual_seed(seed)
     means = torch.randn(num_labels, num_features, generator=generator, dtype=torch.float64)
     means /= means.norm(dim=1, keepdim=True)

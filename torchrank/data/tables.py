@@ -33,16 +33,18 @@ class Table(NamedTuple):
 
 
 def require_columns(table: Table, wanted: dict[str, str]) -> None:
-    """Refuse a table that lacks a column.
+    """Refuse a table that lacks a column, or has it twice.
 
     Args:
         table: the table.
         wanted: option name to column name, as in ``{"user": "UserID"}``.
 
     Raises:
-        DataError: it names the first missing column and the columns there are.
+        DataError: it names the first such column, and for a missing one the columns there are.
     """
     for option, name in wanted.items():
+        if table.names.count(name) > 1:
+            raise DataError(f"{table.where} has a column {name!r} twice; rename or drop one")
         if name not in table.names:
             there = ", ".join(map(repr, table.names)) or "none"
             raise DataError(
@@ -69,6 +71,9 @@ def frame_table(frame: Any) -> Table:
             "a log is made from a frame of polars, pandas, pyarrow or any library narwhals reads, not from a"
             f" {type(frame).__name__}"
         ) from None
+    except nw.exceptions.DuplicateError as error:
+        told = " ".join(str(error).split())
+        raise DataError(f"the frame has a column twice; rename or drop one ({told})") from None
     eager = known.collect() if isinstance(known, nw.LazyFrame) else known
 
     def read(name: str) -> pa.ChunkedArray:

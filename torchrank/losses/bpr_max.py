@@ -40,7 +40,7 @@ def bpr_max_loss(positive: Tensor, negative: Tensor, mask: Tensor | None = None,
     check_number("score_l2", score_l2, least=0)
     positive, negative, mask, counted = prepare_samples(positive, negative, mask)
     if negative.shape[-1] == 0:
-        return negative.sum(-1)
+        return (positive[..., None] + negative).sum(-1)  # 0, and so are the gradients of both
     weights = sample_log_weights(negative, mask)
     above = weights + F.logsigmoid(positive[..., None] - negative)
     each = -above.logsumexp(-1) + score_l2 * (weights.exp() * negative.square()).sum(-1)

@@ -55,7 +55,7 @@ def sampled_softmax_loss(
     positive, negative, mask, counted = prepare_samples(positive, negative, mask)
     positive, negative = _corrected("log_q", log_q, positive), _corrected("negative_log_q", negative_log_q, negative)
     if negative.shape[-1] == 0:
-        return negative.sum(-1)
+        return (positive[..., None] + negative).sum(-1)  # 0, and so are the gradients of both
     others = fill_padding(negative, mask, -torch.inf).logsumexp(-1)
     each = F.softplus(others - positive, threshold=80)
     return torch.where(counted, each, torch.zeros_like(each))

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from torchrank.errors import DataError, ShapeError, TorchRankError
+from torchrank.errors import DataError, ShapeError, TorchRankError, check_count
 
 #: numbers drawn at a time
 _CHUNK = 1 << 22
@@ -137,8 +137,7 @@ def _differences(first: Tensor, second: Tensor, samples: int, confidence: float)
         raise ShapeError(
             f"the values have shapes {tuple(first.shape)} and {tuple(second.shape)}; give two vectors, one value a list"
         )
-    if samples < 1:
-        raise TorchRankError(f"samples={samples!r}; give at least 1")
+    check_count("samples", samples)
     if not 0 < confidence < 1:
         raise TorchRankError(f"confidence={confidence!r} does not lie between 0 and 1; 0.95 is usual")
     differences = first.detach().to("cpu", torch.float64) - second.detach().to("cpu", torch.float64)

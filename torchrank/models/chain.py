@@ -5,7 +5,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from torchrank.errors import ShapeError, check_count, check_option
+from torchrank.errors import ShapeError, check_count, check_option, room_for
 from torchrank.ops.chain import over_length, viterbi
 from torchrank.ops.chain_scan import viterbi_scan
 
@@ -63,15 +63,16 @@ class LinearChain(nn.Module):
         self.chained = chained
         self.start = start
         self.normalize = normalize
-        self.linear = nn.Linear(num_features, num_labels) if network is None else None
-        if self.linear is not None:
-            nn.init.zeros_(self.linear.weight)
-            nn.init.zeros_(self.linear.bias)
-        if chained:
-            self.transitions = nn.Parameter(torch.zeros(num_labels, num_labels))
-        else:
-            self.register_buffer("transitions", torch.zeros(num_labels, num_labels), persistent=False)
-        self.start_scores = nn.Parameter(torch.zeros(num_labels)) if start else None
+        with room_for(num_features=num_features, num_labels=num_labels):
+            self.linear = nn.Linear(num_features, num_labels) if network is None else None
+            if self.linear is not None:
+                nn.init.zeros_(self.linear.weight)
+                nn.init.zeros_(self.linear.bias)
+            if chained:
+                self.transitions = nn.Parameter(torch.zeros(num_labels, num_labels))
+            else:
+                self.register_buffer("transitions", torch.zeros(num_labels, num_labels), persistent=False)
+            self.start_scores = nn.Parameter(torch.zeros(num_labels)) if start else None
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """Score each label at each position.

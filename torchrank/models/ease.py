@@ -5,7 +5,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from torchrank.errors import check_number
+from torchrank.errors import check_number, room_for
 from torchrank.models.item_scorer import ItemScorer
 from torchrank.ops.ragged import ragged_take
 
@@ -41,9 +41,10 @@ class EASE(ItemScorer):
         check_number("l2", l2, above=0)
         self.num_positives = num_positives
         self.l2 = l2
-        self.register_buffer("weights", torch.zeros(num_items, num_items))
-        self.register_buffer("starts", torch.zeros(num_users + 1, dtype=torch.int64))
-        self.register_buffer("positives", torch.zeros(num_positives, dtype=torch.int32))
+        with room_for(num_users=num_users, num_items=num_items):
+            self.register_buffer("weights", torch.zeros(num_items, num_items))
+            self.register_buffer("starts", torch.zeros(num_users + 1, dtype=torch.int64))
+            self.register_buffer("positives", torch.zeros(num_positives, dtype=torch.int32))
 
     weights: Tensor
     starts: Tensor

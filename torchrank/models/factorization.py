@@ -6,7 +6,7 @@ from typing import Self
 import torch
 from torch import Tensor, nn
 
-from torchrank.errors import ShapeError, TorchRankError, check_option
+from torchrank.errors import ShapeError, TorchRankError, check_option, room_for
 from torchrank.models.item_scorer import EmbeddingScorer
 from torchrank.ops.checks import check_tensors
 from torchrank.ops.sharded import gather_columns, is_sharded, local_rows, look_up, top_k_of_shards
@@ -58,9 +58,10 @@ class Factorization(EmbeddingScorer):
         super().__init__(num_users, num_items, dim, item_bias=item_bias, sparse=sparse)
         check_option("init", init, STARTS)
         self.init = init
-        self.user_vectors = nn.Parameter(STARTS[init](num_users, dim))
-        self.item_vectors = nn.Parameter(STARTS[init](num_items, dim))
-        self.item_offsets = nn.Parameter(torch.zeros(num_items, 1)) if item_bias else None
+        with room_for(num_users=num_users, num_items=num_items, dim=dim):
+            self.user_vectors = nn.Parameter(STARTS[init](num_users, dim))
+            self.item_vectors = nn.Parameter(STARTS[init](num_items, dim))
+            self.item_offsets = nn.Parameter(torch.zeros(num_items, 1)) if item_bias else None
 
     def _describe(self, users: Tensor) -> Tensor:
         """Return U_u of some users: ``(...)`` to ``(..., d)``."""

@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from torchrank.errors import DataError, check_count, check_option
+from torchrank.errors import DataError, check_count, check_option, room_for
 from torchrank.models.factorization import STARTS
 from torchrank.models.item_scorer import EmbeddingScorer
 from torchrank.ops.ragged import ragged_take
@@ -67,11 +67,12 @@ class FeedbackFactorization(EmbeddingScorer):
         self.num_feedbacks = num_feedbacks
         self.kinds = kinds
         self.init = init
-        self.item_vectors = nn.Parameter(STARTS[init](num_items, dim))
-        self.feedback_vectors = nn.Parameter(STARTS[init]((2 if kinds == "all" else 1) * num_items, dim) / 5)
-        self.item_offsets = nn.Parameter(torch.zeros(num_items, 1)) if item_bias else None
-        self.register_buffer("feedback_starts", torch.zeros(num_users + 1, dtype=torch.int64))
-        self.register_buffer("feedbacks", torch.zeros(num_feedbacks, dtype=torch.int32))
+        with room_for(num_users=num_users, num_items=num_items, dim=dim):
+            self.item_vectors = nn.Parameter(STARTS[init](num_items, dim))
+            self.feedback_vectors = nn.Parameter(STARTS[init]((2 if kinds == "all" else 1) * num_items, dim) / 5)
+            self.item_offsets = nn.Parameter(torch.zeros(num_items, 1)) if item_bias else None
+            self.register_buffer("feedback_starts", torch.zeros(num_users + 1, dtype=torch.int64))
+            self.register_buffer("feedbacks", torch.zeros(num_feedbacks, dtype=torch.int32))
 
     feedback_starts: Tensor
     feedbacks: Tensor

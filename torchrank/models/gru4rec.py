@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
-from torchrank.errors import DataError, TorchRankError, check_count
+from torchrank.errors import DataError, TorchRankError, check_count, room_for
 from torchrank.models.factorization import NORMAL_START, Factorization
 from torchrank.models.item_scorer import VectorScorer
 from torchrank.ops.ragged import ragged_index
@@ -85,13 +85,14 @@ class GRU4Rec(VectorScorer):
         self.num_positives = num_positives
         self.layers = layers
         self.dropout = dropout
-        self.input_vectors = nn.Parameter(torch.randn(num_items, dim) * NORMAL_START)
-        # between layers torch drops; after the last one, read() does
-        self.gru = nn.GRU(dim, dim, layers, batch_first=True, dropout=dropout if layers > 1 else 0.0)
-        self.item_vectors = nn.Parameter(torch.randn(num_items, dim) * NORMAL_START)
-        self.item_offsets = nn.Parameter(torch.zeros(num_items, 1)) if item_bias else None
-        self.register_buffer("starts", torch.zeros(num_users + 1, dtype=torch.int64))
-        self.register_buffer("sequence", torch.zeros(num_positives, dtype=torch.int32))
+        with room_for(num_users=num_users, num_items=num_items, dim=dim):
+            self.input_vectors = nn.Parameter(torch.randn(num_items, dim) * NORMAL_START)
+            # between layers torch drops; after the last one, read() does
+            self.gru = nn.GRU(dim, dim, layers, batch_first=True, dropout=dropout if layers > 1 else 0.0)
+            self.item_vectors = nn.Parameter(torch.randn(num_items, dim) * NORMAL_START)
+            self.item_offsets = nn.Parameter(torch.zeros(num_items, 1)) if item_bias else None
+            self.register_buffer("starts", torch.zeros(num_users + 1, dtype=torch.int64))
+            self.register_buffer("sequence", torch.zeros(num_positives, dtype=torch.int32))
 
     starts: Tensor
     sequence: Tensor

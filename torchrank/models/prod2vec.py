@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
-from torchrank.errors import TorchRankError, check_count, check_number, check_option
+from torchrank.errors import TorchRankError, check_count, check_number, check_option, room_for
 from torchrank.models.item_scorer import ItemScorer
 
 #: items of one sentence at most: word2vec drops what follows
@@ -48,8 +48,9 @@ class Prod2Vec(ItemScorer):
         check_option("similarity", similarity, ["cosine", "dot"])
         self.dim = dim
         self.similarity = similarity
-        self.register_buffer("item_vectors", torch.zeros(num_items, dim))
-        self.register_buffer("user_vectors", torch.zeros(num_users, dim))
+        with room_for(num_users=num_users, num_items=num_items, dim=dim):
+            self.register_buffer("item_vectors", torch.zeros(num_items, dim))
+            self.register_buffer("user_vectors", torch.zeros(num_users, dim))
 
     item_vectors: Tensor
     user_vectors: Tensor
@@ -139,17 +140,18 @@ class Prod2Vec(ItemScorer):
         scorer.user_vectors.div_(counts[:, None])
         return scorer
 
-    def _scaled(self, vectors: Tensor) -> Tensor:
+    def scaled(self, vectors: Tensor) -> Tensor:
+        """Return vectors whose inner products are the similarity: of length 1 for the cosine, as they are otherwise."""
         return vectors if self.similarity == "dot" else F.normalize(vectors, dim=-1)
 
     def forward(self, users: Tensor, items: Tensor) -> Tensor:
         """Score pairs: ``(...)`` users and items to ``(...)``."""
         self._check_pairs(users, items)
-        return (self._scaled(self.user_vectors[users]) * self._scaled(self.item_vectors[items])).sum(-1)
+        return (self.scaled(self.user_vectors[users]) * self.scaled(self.item_vectors[items])).sum(-1)
 
     def score_all(self, users: Tensor) -> Tensor:
         """Score every item for some users: ``(B,)`` to ``(B, num_items)``."""
-        return self._scaled(self.user_vectors[users]) @ self._scaled(self.item_vectors).T
+        return self.scaled(self.user_vectors[users]) @ self.scaled(self.item_vectors).T
 
 
 def _sentences(users: NDArray[np.integer], items: NDArray[np.integer]) -> list[list[int]]:

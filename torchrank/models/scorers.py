@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from torchrank.errors import ShapeError, TorchRankError, check_count, check_number, check_type
+from torchrank.errors import ShapeError, TorchRankError, check_count, check_number, check_type, room_for
 from torchrank.ops.checks import check_tensors
 
 
@@ -71,7 +71,8 @@ class LinearScorer(nn.Module):
         super().__init__()
         _positive(num_features=num_features)
         self.num_features = num_features
-        self.weight = nn.Parameter(torch.zeros(num_features))
+        with room_for(num_features=num_features):
+            self.weight = nn.Parameter(torch.zeros(num_features))
         self.offset = nn.Parameter(torch.zeros(())) if bias else None
         self.bias = bias
 
@@ -108,16 +109,18 @@ class MLPScorer(nn.Module):
     def __init__(self, num_features: int, hidden: Sequence[int] = (64, 32), *, dropout: float = 0.0) -> None:
         super().__init__()
         check_type("hidden", hidden, Sequence, "widths of layers, such as (64, 32)")
-        _positive(num_features=num_features, **{f"hidden[{i}]": width for i, width in enumerate(hidden)})
+        sizes = {"num_features": num_features, **{f"hidden[{i}]": width for i, width in enumerate(hidden)}}
+        _positive(**sizes)
         _probability(dropout)
         self.num_features = num_features
         self.hidden = tuple(hidden)
         self.dropout = dropout
         stack: list[nn.Module] = []
         widths = [num_features, *hidden]
-        for inner, outer in pairwise(widths):
-            stack += [nn.Linear(inner, outer), nn.ReLU(), nn.Dropout(dropout)]
-        self.network = nn.Sequential(*stack, nn.Linear(widths[-1], 1))
+        with room_for(**sizes):
+            for inner, outer in pairwise(widths):
+                stack += [nn.Linear(inner, outer), nn.ReLU(), nn.Dropout(dropout)]
+            self.network = nn.Sequential(*stack, nn.Linear(widths[-1], 1))
 
     def forward(self, features: Tensor, mask: Tensor | None = None) -> Tensor:
         """Score documents.
@@ -170,11 +173,12 @@ class AttentionScorer(nn.Module):
         self.heads = heads
         self.layers = layers
         self.dropout = dropout
-        self.linear = nn.Parameter(torch.zeros(num_features))
-        self.enter = nn.Linear(num_features, dim)
-        self.blocks = nn.ModuleList(_Block(dim, heads, dropout) for _ in range(layers))
-        self.norm = nn.LayerNorm(dim)
-        self.leave = nn.Linear(dim, 1, bias=False)
+        with room_for(num_features=num_features, dim=dim, layers=layers):
+            self.linear = nn.Parameter(torch.zeros(num_features))
+            self.enter = nn.Linear(num_features, dim)
+            self.blocks = nn.ModuleList(_Block(dim, heads, dropout) for _ in range(layers))
+            self.norm = nn.LayerNorm(dim)
+            self.leave = nn.Linear(dim, 1, bias=False)
         nn.init.zeros_(self.leave.weight)
 
     def forward(self, features: Tensor, mask: Tensor | None = None) -> Tensor:

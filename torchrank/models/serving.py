@@ -14,8 +14,12 @@ from torchrank.models.chain import LinearChain
 from torchrank.models.curve import RankingCurve
 from torchrank.models.factorization import Factorization
 from torchrank.models.feedback import FeedbackFactorization
+from torchrank.models.gru4rec import GRU4Rec
+from torchrank.models.prod2vec import Prod2Vec
 
 QUERIES = ("id", "vector")
+#: models that score by inner products of vectors of users and items
+OF_VECTORS = (Factorization, FeedbackFactorization, GRU4Rec, Prod2Vec)
 
 
 class Served(NamedTuple):
@@ -52,18 +56,20 @@ def serve(model: nn.Module, *, k: int = 10, by: str = "id", candidates: Tensor |
     model                           inputs                                      outputs
     ==============================  ==========================================  ===============================
     any scorer of lists             ``features (B, L, d)``, ``mask (B, L)``     ``scores (B, L)``
-    factorizations, ``by="id"``     ``users (B,)`` int64                        ``items (B, k)``, ``scores``
-    factorizations, ``"vector"``    ``vectors (B, d')``                         ``items (B, k)``, ``scores``
+    recommenders, ``by="id"``       ``users (B,)`` int64                        ``items (B, k)``, ``scores``
+    recommenders, ``"vector"``      ``vectors (B, d')``                         ``items (B, k)``, ``scores``
     :class:`RankingCurve`           ``points (N, d)`` float64                   ``scores (N,)`` float64
     :class:`LinearChain`            ``features (B, T, d)``, ``mask (B, T)``     ``labels (B, T)``, ``scores (B,)``
     ==============================  ==========================================  ===============================
 
+    Recommenders are those that :func:`search_vectors` takes: factorizations, :class:`GRU4Rec`, :class:`Prod2Vec`.
+
     Args:
         model: one of these. A scorer of your own keeps the number of its features as ``num_features``.
-        k: of a factorization, how many items a user is given.
-        by: what a factorization is asked by: a user's ``"id"``, the internal number; or a ``"vector"`` as
+        k: of a recommender, how many items a user is given.
+        by: what a recommender is asked by: a user's ``"id"``, the internal number; or a ``"vector"`` as
             :func:`search_vectors` makes them, which also serves users that were not there in training.
-        candidates: of a factorization, ``(C,)`` the internal numbers of the items to choose from; all by default.
+        candidates: of a recommender, ``(C,)`` the internal numbers of the items to choose from; all by default.
 
     Returns:
         the model's serving form. It shares the model's weights where it can.
@@ -79,7 +85,7 @@ def serve(model: nn.Module, *, k: int = 10, by: str = "id", candidates: Tensor |
     """
     check_option("by", by, QUERIES)
     model = model.eval()
-    if isinstance(model, Factorization | FeedbackFactorization):
+    if isinstance(model, OF_VECTORS):
         users, items = search_vectors(model)
         top = TopItems(items, k=k, users=users if by == "id" else None, candidates=candidates)
         few, more = (torch.arange(n, device=users.device) % len(users) for n in (2, 5))
@@ -98,8 +104,8 @@ def serve(model: nn.Module, *, k: int = 10, by: str = "id", candidates: Tensor |
     width = getattr(model, "num_features", None)
     if not isinstance(width, int) or hasattr(model, "num_items"):
         raise TorchRankError(
-            f"{type(model).__name__} has no serving form: it is no factorization, curve or chain, and does not keep the"
-            " number of its features as num_features, as a scorer of lists does"
+            f"{type(model).__name__} has no serving form: it is no recommender of vectors, curve or chain, and does not"
+            " keep the number of its features as num_features, as a scorer of lists does"
         )
     sizes = {0: "lists", 1: "documents"}
     return _served_lists(model, width, sizes, {"scores": sizes})
@@ -194,10 +200,12 @@ def search_vectors(scorer: nn.Module) -> tuple[Tensor, Tensor]:
     """Vectors of users and items whose inner products are the scores, offsets included.
 
     Where the items have offsets, these are the last number of an item's vector, and the last number of a user's is 1.
-    So any search for the largest inner product ranks as the scorer does.
+    So any search for the largest inner product ranks as the scorer does. A user's vector is, of a
+    :class:`FeedbackFactorization`, the sum of the feedback's; of a :class:`GRU4Rec`, the state after the sequence; of a
+    :class:`Prod2Vec` by the cosine, the mean of the items', scaled to length 1 as the items' are.
 
     Args:
-        scorer: a :class:`Factorization` or :class:`FeedbackFactorization`.
+        scorer: one of these, or a :class:`Factorization`.
 
     Returns:
         ``(num_users, d')`` and ``(num_items, d')`` with d' = d, or d + 1 with offsets.
@@ -211,6 +219,10 @@ def search_vectors(scorer: nn.Module) -> tuple[Tensor, Tensor]:
         >>> torch.allclose(users @ items.T, scorer.score_all(torch.arange(2)))
         True
     """
+    if isinstance(scorer, Prod2Vec):
+        return scorer.scaled(scorer.user_vectors), scorer.scaled(scorer.item_vectors)
+    if isinstance(scorer, GRU4Rec):
+        scorer = scorer.to_factorization()
     if isinstance(scorer, Factorization):
         users = scorer.user_vectors.detach()
     elif isinstance(scorer, FeedbackFactorization):
@@ -218,7 +230,8 @@ def search_vectors(scorer: nn.Module) -> tuple[Tensor, Tensor]:
         users = torch.cat([scorer.user_vectors(part) for part in torch.split(numbers, _USERS)])
     else:
         raise TorchRankError(
-            f"{type(scorer).__name__} has no vectors whose inner products are its scores; a factorization has"
+            f"{type(scorer).__name__} has no vectors whose inner products are its scores; factorizations, GRU4Rec and"
+            " Prod2Vec have"
         )
     items = scorer.item_vectors.detach()
     if scorer.item_offsets is None:

@@ -8,6 +8,9 @@ from torch import Tensor
 from torchrank.errors import DataError, ShapeError
 from torchrank.ops.checks import check_indices, values_can_be_read
 
+#: columns that are made for a row though there are fewer to fill them
+_MOST = 2**16
+
 
 def top_k(scores: Tensor, k: int, *, exclude: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor, Tensor]:
     """Take the k best of each row.
@@ -22,7 +25,7 @@ def top_k(scores: Tensor, k: int, *, exclude: tuple[Tensor, Tensor] | None = Non
         column is 0 and the score is 0.
 
     Raises:
-        ShapeError: ``scores`` is not a matrix or ``k`` is below 1.
+        ShapeError: ``scores`` is not a matrix, or ``k`` is below 1 or far beyond the columns.
         DataError: a NaN score (eager CPU tensors only).
 
     Example:
@@ -31,6 +34,8 @@ def top_k(scores: Tensor, k: int, *, exclude: tuple[Tensor, Tensor] | None = Non
     """
     if scores.ndim != 2 or k < 1:
         raise ShapeError(f"scores have shape {tuple(scores.shape)} and k={k}; give a (B, I) matrix and k of at least 1")
+    if k > max(_MOST, scores.shape[1]):
+        raise ShapeError(f"k={k}, of {scores.shape[1]} that there are to choose from; give at most these")
     if values_can_be_read(scores) and bool(scores.isnan().any()):
         raise DataError("a score is NaN; a ranking needs comparable scores")
     left = torch.ones(scores.shape, dtype=torch.bool, device=scores.device)

@@ -63,8 +63,11 @@ def read_checkpoint(path: str | Path, *, map_location: str | torch.device = "cpu
         return torch.load(path, map_location=map_location, weights_only=True)
     except FileNotFoundError:
         raise DataError(f"there is no checkpoint {path}") from None
-    except Exception as error:
-        raise DataError(f"{path} is not a checkpoint that loads safely: {str(error).splitlines()[0]}") from error
+    except Exception as error:  # torch's text would advise to load it all the same
+        raise DataError(
+            f"{path} is not a checkpoint that loads safely: it is damaged, of another kind, or holds more than tensors"
+            " and plain values"
+        ) from error
 
 
 def random_state(device: torch.device) -> dict[str, torch.Tensor]:

@@ -1,7 +1,9 @@
 """Lightning's fit, validate, test and predict on the command line."""
 
 import logging
+import re
 import sys
+import traceback
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,10 +17,11 @@ from pytorch_lightning.cli import LightningArgumentParser, LightningCLI, SaveCon
 from pytorch_lightning.strategies import DDPStrategy, SingleDeviceStrategy
 
 from torchrank.errors import DataError, TorchRankError
-from torchrank.parser import HelpfulParser
+from torchrank.parser import HelpfulParser, summary
 from torchrank.training.chain import ChainModule
 from torchrank.training.checkpoint import load, read_checkpoint
 from torchrank.training.checkpoint_io import WholeCheckpointIO
+from torchrank.training.config_checks import check_options, check_trainer, is_theirs, module_of, one_line, spell
 from torchrank.training.label_writer import LabelWriter
 from torchrank.training.launching import end_with_launcher
 from torchrank.training.listwise import ListwiseModule
@@ -71,6 +74,7 @@ class TorchRankCLI(LightningCLI):
     def __init__(self, words: Sequence[str]) -> None:
         self.command = words[0]
         self.failures: list[Exception] = []
+        self.made: list[tuple[type, dict[str, Any]]] = []
         super().__init__(
             model_class=pl.LightningModule,
             datamodule_class=pl.LightningDataModule,
@@ -89,6 +93,15 @@ class TorchRankCLI(LightningCLI):
     def parse_arguments(self, parser: LightningArgumentParser, args: Any) -> None:
         """Parse the words given to :func:`run`, whatever the process was called with."""
         self.config = parser.parse_args(args)
+        chosen = self.config[self.command]
+        check_trainer(chosen.trainer)
+        check_options("", None, {name: chosen.get(name) for name in ("model", "data")})
+
+    def _set_seed(self) -> None:
+        try:
+            super()._set_seed()
+        except ValueError as error:
+            raise TorchRankError(f"seed_everything: {error}") from error
 
     def _parse_ckpt_path(self) -> None:
         """Refuse a checkpoint that does not load safely; there are no hyper-parameters in it to be read here."""
@@ -128,11 +141,11 @@ class TorchRankCLI(LightningCLI):
         self.parser.add_instantiator(self._instantiate, class_type=object)
         try:
             super().instantiate_classes()
-        except ValueError:
+        except ValueError as error:
             # jsonargparse wraps what a constructor raised into the text of another error.
             if self.failures:
                 raise self.failures[-1] from None
-            raise
+            raise TorchRankError(summary(str(error))) from error
         checkpoint = self._get(self.config, "ckpt_path")
         if self.model is None:
             if checkpoint is None:
@@ -141,18 +154,56 @@ class TorchRankCLI(LightningCLI):
         check_data(self.model, self.datamodule, self.command)
 
     def _instantiate(self, class_type: type, *args: Any, **kwargs: Any) -> Any:
+        if is_theirs(class_type.__module__):
+            self.made.append((class_type, kwargs))
         try:
             return class_type(*args, **kwargs)
         except Exception as error:
-            self.failures.append(error)
-            raise
+            told = self._blame(error)
+            self.failures.append(told or error)
+            if told is None:
+                raise
+            raise told from error
+
+    def _blame(self, error: Exception, *, running: bool = False) -> TorchRankError | None:
+        """Say which class of the config, with which options, an error of Lightning or torch comes from.
+
+        None for another error, such as one of a scorer of the user's own: its traceback says more.
+        """
+        if isinstance(error, TorchRankError):
+            return None
+        frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+        while frames and is_theirs(module_of(frames[-1])):
+            owner = type(frames.pop().f_locals.get("self"))
+            given = next((options for made, options in reversed(self.made) if made is owner), None)
+            if given is not None:
+                return TorchRankError(f"{spell(owner, given)} is refused: {one_line(error)}")
+        alone = running and len(frames) == 1  # nobody's code but theirs, called by this class
+        return TorchRankError(self._of_trainer(error)) if alone else None
+
+    def _of_trainer(self, error: Exception) -> str:
+        """Say that the trainer refuses an option, and which where its own text only shows the value."""
+        text, options = one_line(error), self.config[self.command].trainer
+        named = [name for name in vars(options) if re.search(rf"\b{name}\b", text)]
+        words = {name: value for name, value in vars(options).items() if isinstance(value, str) and value in text}
+        return f"trainer: {text}" + ("" if named or not words else f" ({spell(pl.Trainer, words)})")
+
+    def _run_subcommand(self, subcommand: str) -> None:
+        """Run; what Lightning or torch refuse only then, of what the config gave them, is the user's to mend."""
+        try:
+            super()._run_subcommand(subcommand)
+        except Exception as error:
+            told = self._blame(error, running=True)
+            if told is None:
+                raise
+            raise told from error
 
     def instantiate_trainer(self, **kwargs: Any) -> pl.Trainer:
         """Build the trainer; what it refuses is the user's to mend."""
         try:
             trainer = super().instantiate_trainer(**kwargs)
-        except (MisconfigurationException, ValueError) as error:
-            raise TorchRankError(str(error)) from error
+        except (MisconfigurationException, TypeError, ValueError) as error:
+            raise TorchRankError(self._of_trainer(error)) from error
         strategy = trainer.strategy
         plain = isinstance(strategy, SingleDeviceStrategy | DDPStrategy)  # others have files of their own
         if plain and type(strategy.checkpoint_io) is TorchCheckpointIO:

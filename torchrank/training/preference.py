@@ -12,7 +12,7 @@ from torch.optim.lr_scheduler import LRScheduler
 from torchrank.data.catalogue import Catalogue
 from torchrank.data.log import InteractionLog
 from torchrank.data.prepared import PreparedLog
-from torchrank.errors import DataError, TorchRankError, check_number, check_option
+from torchrank.errors import DataError, TorchRankError, check_count, check_number, check_option, check_seed
 from torchrank.training.evaluation import NO_PAIR, NOT_PUBLISHED, evaluate_shown, measure_published, pair_losses
 from torchrank.training.interaction_data import EpochPart
 from torchrank.training.log_scorer import check_sizes, compiled_scorer, make_scorer
@@ -65,8 +65,10 @@ class PreferenceModule(SavedModule):
         super().__init__()
         if feedback is not None:
             check_option("feedback", feedback, ["all", "preferred"])
+        check_count("dim", dim)
         check_number("eta", eta, least=0)
         check_number("mu", mu, least=0)
+        check_seed(seed)
         self.scorer = scorer
         self.dim, self.init, self.item_bias, self.feedback = dim, init, item_bias, feedback
         self.eta, self.mu, self.lr_scheduler, self.optimizer, self.seed = eta, mu, lr_scheduler, optimizer, seed

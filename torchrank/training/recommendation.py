@@ -98,7 +98,7 @@ def recommend_batches(
                 0, torch.from_numpy(rows).to(known_scores.device), known_scores
             )
         excluded = _excluded(catalogue, index[part], rows if exclude_seen else rows[:0])
-        yield _frame(catalogue, names[part], known[part], best_items(scores, k, excluded))
+        yield _frame(catalogue, names[part], known[part], best_items(scores, min(k, catalogue.num_items), excluded))
 
 
 def best_items(scores: Tensor, k: int, exclude: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor, Tensor]:

@@ -11,7 +11,7 @@ from torch import Tensor
 from torchrank.data.attributes import AttributeTable, read_table
 from torchrank.data.row_loading import RowLoader
 from torchrank.data.synthetic_objects import make_objects
-from torchrank.errors import DataError, check_share
+from torchrank.errors import DataError, TorchRankError, check_share
 from torchrank.training.curve_table import CurveTable
 from torchrank.training.parts_data import place_of
 
@@ -80,7 +80,12 @@ class TableDataModule(pl.LightningDataModule):
     def maps(self) -> tuple[Tensor, Tensor, Tensor]:
         """Learn the scaling: knots, levels and which attributes are kept, for ``RankingCurve.set_scaling``."""
         if self._maps is None:
-            table = CurveTable(self.points, names=self.names, missing=self.missing)
+            try:
+                table = CurveTable(self.points, names=self.names, missing=self.missing)
+            except TorchRankError as error:
+                if isinstance(self.table, str):
+                    raise DataError(f"{self.table}: {error}") from error
+                raise
             self._maps = (*table.scaling(self.scaling), table.kept)
         return self._maps
 
@@ -168,5 +173,5 @@ def _mapped(path: str) -> np.ndarray[Any, Any]:
         return np.load(path, mmap_mode="r", allow_pickle=False)  # type: ignore[no-any-return] # numpy's
     except FileNotFoundError:
         raise DataError(f"there is no file {path}") from None
-    except (OSError, ValueError) as error:
+    except Exception as error:  # numpy raises many kinds on damaged bytes
         raise DataError(f"{path} is not an array of numbers: {error}") from None

@@ -16,7 +16,7 @@ def vector_tables(scorer: nn.Module, catalogue: Catalogue) -> tuple[pl.DataFrame
     users without an interaction: what was learned of them means nothing.
 
     Args:
-        scorer: a factorization.
+        scorer: what :func:`torchrank.models.search_vectors` takes.
         catalogue: of the log it was trained on.
 
     Returns:
