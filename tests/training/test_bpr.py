@@ -5,18 +5,17 @@ from functools import partial
 import numpy as np
 import polars as pl
 import pytest
-import pytorch_lightning as lightning
 import torch
-from pytorch_lightning.callbacks import ModelCheckpoint
 from torch.optim.lr_scheduler import LinearLR
 
 import torchrank
 from tests.preference_cases import assert_same_weights
+from tests.training.trainers import fit_log, saved_steps, saving
 from torchrank.data import InteractionLog, PairLists, make_interactions
 from torchrank.errors import DataError, TorchRankError
 from torchrank.losses import BPRLoss
 from torchrank.models import Factorization
-from torchrank.training import BPRModule, InteractionDataModule, MFModule
+from torchrank.training import BPRModule, MFModule
 from torchrank.training.log_scorer import make_scorer
 
 LOG, _ = make_interactions(num_users=40, num_items=60, num_interactions=900, seed=3)
@@ -24,11 +23,7 @@ TRAIN, _ = LOG.split_per_user(train=0.8)
 MODEL = {"dim": 4, "init": "normal", "seed": 2}
 
 
-def fit(module, *, log=LOG, steps=5, ckpt_path=None, **options):
-    quiet = {"logger": False, "enable_progress_bar": False, "enable_model_summary": False, "accelerator": "cpu"}
-    trainer = lightning.Trainer(**{"max_epochs": 1, "enable_checkpointing": False, **quiet, **options})
-    trainer.fit(module, datamodule=InteractionDataModule(log, validation=0, steps_per_epoch=steps), ckpt_path=ckpt_path)
-    return module
+fit = partial(fit_log, log=LOG)
 
 
 def frame(rows):
@@ -143,17 +138,13 @@ def variant(name):
 
 @pytest.mark.parametrize("name", VARIANTS)
 def test_a_checkpoint_inside_an_epoch_resumes_exactly(name, tmp_path):
-    def saving():
-        save = ModelCheckpoint(tmp_path, filename="{step}", every_n_train_steps=1, save_top_k=-1)
-        return {"enable_checkpointing": True, "callbacks": [save], "max_epochs": 3}
-
-    whole = fit(variant(name), **saving())
-    steps = sorted((int(p.stem.split("=")[1]), p) for p in tmp_path.glob("*.ckpt"))
+    whole = fit(variant(name), **saving(tmp_path))
+    steps = saved_steps(tmp_path)
     assert len(steps) == 15
     for stop in (3, 7, 10):
-        resumed = fit(variant(name), ckpt_path=steps[stop - 1][1], **saving())
+        resumed = fit(variant(name), ckpt_path=steps[stop - 1], **saving(tmp_path))
         assert_same_weights(resumed, whole, 0)
-    again = torchrank.load(steps[-1][1])
+    again = torchrank.load(steps[-1])
     users, items = torch.arange(40), torch.arange(40)
     torch.testing.assert_close(again(users, items), whole(users, items), rtol=0, atol=0)
 

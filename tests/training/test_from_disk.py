@@ -6,11 +6,11 @@ import numpy as np
 import polars as pl
 import pytest
 import torch
-from pytorch_lightning.callbacks import ModelCheckpoint
 
 import torchrank
 from tests.preference_cases import assert_same_weights, slow_saros
-from tests.training.trainers import quiet
+from tests.training.trainers import fit_log as fit
+from tests.training.trainers import quiet, saved_steps, saving
 from torchrank.data import Catalogue, PreparedLog, build_blocks, make_interactions, prepare_log
 from torchrank.data.pairs import PairLists
 from torchrank.errors import DataError
@@ -47,12 +47,6 @@ def prepared(tmp_path_factory):
     }
     pl.DataFrame(columns).sample(fraction=1, shuffle=True, seed=0).write_parquet(folder / "log.parquet")
     return prepare_log(folder / "log.parquet", folder / "prepared", positive_at=1, partitions=5)
-
-
-def fit(module, log, *, validation=0.0, steps=5, ckpt_path=None, **options):
-    data = InteractionDataModule(log, validation=validation, steps_per_epoch=steps)
-    quiet(**options).fit(module, datamodule=data, ckpt_path=ckpt_path)
-    return module
 
 
 SAME = {
@@ -204,17 +198,13 @@ RESUMED = {
 def test_a_checkpoint_inside_an_epoch_resumes_exactly(prepared, name, tmp_path):
     module = RESUMED[name]
 
-    def saving():
-        save = ModelCheckpoint(tmp_path, filename="{step}", every_n_train_steps=1, save_top_k=-1)
-        return {"enable_checkpointing": True, "callbacks": [save], "max_epochs": 2, "steps": 10}
-
-    whole = fit(module(), prepared, **saving())
-    steps = sorted((int(p.stem.split("=")[1]), p) for p in tmp_path.glob("*.ckpt"))
+    whole = fit(module(), prepared, **saving(tmp_path, max_epochs=2, steps=10))
+    steps = saved_steps(tmp_path)
     assert len(steps) == 20
     for stop in (3, 8, 10, 15):  # inside a partition, between two, at the end of an epoch
-        resumed = fit(module(), prepared, ckpt_path=steps[stop - 1][1], **saving())
+        resumed = fit(module(), prepared, ckpt_path=steps[stop - 1], **saving(tmp_path, max_epochs=2, steps=10))
         assert_same_weights(resumed, whole, 0)
-    loaded = torchrank.load(steps[-1][1])
+    loaded = torchrank.load(steps[-1])
     assert_same_weights(loaded.scorer, whole.scorer, 0)
 
 

@@ -10,19 +10,19 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-import pytorch_lightning as lightning
 import torch
 from pytorch_lightning.callbacks import ModelCheckpoint
 from torch.optim.lr_scheduler import LinearLR
 
 import torchrank
 from tests.preference_cases import assert_same_weights
+from tests.training.trainers import fit_log, saved_steps, saving
 from torchrank.data import Catalogue, InteractionLog, make_interactions
 from torchrank.errors import DataError, TorchRankError
 from torchrank.losses import BPRMaxLoss, SampledSoftmaxLoss, TOP1MaxLoss, top1_loss
 from torchrank.models import Factorization
 from torchrank.ops.rates import smoothed_log_odds
-from torchrank.training import GRU4RecModule, InteractionDataModule, evaluate_shown, fit_interactions, recommend
+from torchrank.training import GRU4RecModule, evaluate_shown, fit_interactions, recommend
 from torchrank.training.sessions import Sessions
 
 LOG, _ = make_interactions(num_users=40, num_items=60, num_interactions=900, seed=3)
@@ -30,12 +30,7 @@ TRAIN, _ = LOG.split_per_user(train=0.8)
 MODEL = {"dim": 4, "lanes": 6, "unroll": 3, "seed": 2}
 
 
-def fit(module, *, log=LOG, steps=5, validation=0.0, ckpt_path=None, **options):
-    quiet = {"logger": False, "enable_progress_bar": False, "enable_model_summary": False, "accelerator": "cpu"}
-    trainer = lightning.Trainer(**{"max_epochs": 1, "enable_checkpointing": False, **quiet, **options})
-    data = InteractionDataModule(log, validation=validation, steps_per_epoch=steps)
-    trainer.fit(module, datamodule=data, ckpt_path=ckpt_path)
-    return module
+fit = partial(fit_log, log=LOG)
 
 
 def one_by_one(scorer, table, sequence, starts, *, unroll, eta):
@@ -96,21 +91,17 @@ def variant(name):
 def test_a_checkpoint_inside_an_epoch_resumes_exactly(tmp_path):
     name = "dropout"
 
-    def saving():
-        save = ModelCheckpoint(tmp_path, filename="{step}", every_n_train_steps=1, save_top_k=-1)
-        return {"enable_checkpointing": True, "callbacks": [save], "max_epochs": 3}
-
-    whole = fit(variant(name), **saving())
-    steps = sorted((int(p.stem.split("=")[1]), p) for p in tmp_path.glob("*.ckpt"))
+    whole = fit(variant(name), **saving(tmp_path))
+    steps = saved_steps(tmp_path)
     assert len(steps) == 15
     for stop in (3, 10):
         torch.manual_seed(stop)  # what others have drawn since plays no part
-        resumed = fit(variant(name), ckpt_path=steps[stop - 1][1], **saving())
+        resumed = fit(variant(name), ckpt_path=steps[stop - 1], **saving(tmp_path))
         assert_same_weights(resumed, whole, 0)
-    again = torchrank.load(steps[-1][1])
+    again = torchrank.load(steps[-1])
     users, items = torch.arange(40), torch.arange(40)
     torch.testing.assert_close(again(users, items), whole.eval()(users, items), rtol=0, atol=0)
-    saved = torch.load(steps[-1][1], weights_only=True)
+    saved = torch.load(steps[-1], weights_only=True)
     frame = recommend(again.scorer, Catalogue.from_state(saved["catalogue"]), [1, 2], k=3)
     assert frame["user"].to_list() == [1] * 3 + [2] * 3
 

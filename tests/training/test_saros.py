@@ -5,7 +5,6 @@ from functools import partial
 import numpy as np
 import polars as pl
 import pytest
-import pytorch_lightning as lightning
 import torch
 from pytorch_lightning.callbacks import EarlyStopping, ModelCheckpoint
 from torch import nn
@@ -14,6 +13,7 @@ from torch.utils.data import DataLoader
 
 import torchrank
 from tests.preference_cases import assert_same_weights, slow_saros
+from tests.training.trainers import fit_log, quiet, saved_steps, saving
 from torchrank.data import Catalogue, InteractionLog, build_blocks, make_interactions
 from torchrank.errors import DataError, TorchRankError
 from torchrank.losses import BPRLoss
@@ -26,16 +26,7 @@ MODEL = {"dim": 4, "init": "normal", "item_bias": True, "seed": 2}
 STEPS = {"eta": 0.05, "mu": 0.02}
 
 
-def trainer(**options):
-    quiet = {"logger": False, "enable_progress_bar": False, "enable_model_summary": False, "accelerator": "cpu"}
-    return lightning.Trainer(**{"max_epochs": 1, "enable_checkpointing": False, **quiet, **options})
-
-
-def fit(module, *, log=LOG, validation=0.0, steps=5, ckpt_path=None, **options):
-    trainer(**options).fit(
-        module, datamodule=InteractionDataModule(log, validation=validation, steps_per_epoch=steps), ckpt_path=ckpt_path
-    )
-    return module
+fit = partial(fit_log, log=LOG)
 
 
 def reference(epochs=1, *, rule="run", momentum=0.0, feedback=None, users=None, **thresholds):
@@ -127,16 +118,12 @@ def variant(name):
 
 @pytest.mark.parametrize("name", VARIANTS)
 def test_a_checkpoint_between_users_resumes_exactly(name, tmp_path):
-    def saving():
-        save = ModelCheckpoint(tmp_path, filename="{step}", every_n_train_steps=1, save_top_k=-1)
-        return {"enable_checkpointing": True, "callbacks": [save], "max_epochs": 3}
-
-    whole = fit(variant(name), **saving())
+    whole = fit(variant(name), **saving(tmp_path))
     assert_same_weights(fit(variant(name), max_epochs=3), whole, 0)
-    steps = sorted((int(p.stem.split("=")[1]), p) for p in tmp_path.glob("*.ckpt"))
+    steps = saved_steps(tmp_path)
     assert len(steps) == 15
     for stop in (3, 7, 10):  # inside an epoch twice, and at the end of one
-        resumed = fit(variant(name), ckpt_path=steps[stop - 1][1], **saving())
+        resumed = fit(variant(name), ckpt_path=steps[stop - 1], **saving(tmp_path))
         assert_same_weights(resumed, whole, 0)
 
 
@@ -285,7 +272,7 @@ def test_a_log_of_one_kind_and_a_missing_log_are_refused():
     with pytest.raises(TorchRankError, match="no scorer yet"):
         SAROSModule()(torch.tensor([0]), torch.tensor([0]))
     with pytest.raises(DataError, match="InteractionDataModule"):
-        trainer().fit(SAROSModule(), DataLoader([1, 2]), DataLoader([1, 2]))
+        quiet().fit(SAROSModule(), DataLoader([1, 2]), DataLoader([1, 2]))
 
 
 def test_one_user_and_users_without_positives_are_documented_behaviour():

@@ -1,19 +1,21 @@
 """Learning preferences by a softmax against the batch or a sample."""
 
+from functools import partial
+
 import numpy as np
 import polars as pl
 import pytest
-import pytorch_lightning as lightning
 import torch
 from pytorch_lightning.callbacks import ModelCheckpoint
 from torch import nn
 
 import torchrank
 from tests.preference_cases import assert_same_weights, factorization, feedback, log_arrays
+from tests.training.trainers import fit_log
 from torchrank.data import InteractionLog, make_interactions
 from torchrank.errors import DataError, TorchRankError
 from torchrank.models import Factorization
-from torchrank.training import InteractionDataModule, SoftmaxModule, evaluate_catalogue, fit_interactions
+from torchrank.training import SoftmaxModule, evaluate_catalogue, fit_interactions
 from torchrank.training.log_scorer import make_scorer
 
 LOG, _ = make_interactions(num_users=60, num_items=80, num_interactions=1800, seed=3)
@@ -56,11 +58,7 @@ class TwoTowers(nn.Module):
         return (self.embed_users(users) * self.embed_items(items)).sum(-1)
 
 
-def fit(module, *, log=LOG, steps=5, ckpt_path=None, **options):
-    quiet = {"logger": False, "enable_progress_bar": False, "enable_model_summary": False, "accelerator": "cpu"}
-    trainer = lightning.Trainer(**{"max_epochs": 2, "enable_checkpointing": False, **quiet, **options})
-    trainer.fit(module, datamodule=InteractionDataModule(log, validation=0, steps_per_epoch=steps), ckpt_path=ckpt_path)
-    return module
+fit = partial(fit_log, log=LOG, max_epochs=2)
 
 
 @pytest.mark.parametrize("item_bias", [True, False])

@@ -19,7 +19,7 @@ Dataset = TypeVar("Dataset")
 Loader = TypeVar("Loader")
 
 
-def place_of(trainer: pl.Trainer | None) -> dict[str, int]:
+def process_place(trainer: pl.Trainer | None) -> dict[str, int]:
     """Return which of how many processes this is, as a loader takes it."""
     if trainer is None:
         return {"rank": 0, "world_size": 1}
@@ -97,7 +97,7 @@ class PartsDataModule(pl.LightningDataModule, Generic[Dataset, Loader]):
 
     def _loader(self, part: Part, *, shuffle: bool = False) -> Loader:
         sizes = {"batch_size": self.batch_size, "max_padding": self.max_padding}
-        order = {"shuffle": shuffle, "seed": self.seed, **place_of(self.trainer)}
+        order = {"shuffle": shuffle, "seed": self.seed, **process_place(self.trainer)}
         return self.batches_of(self.dataset(part), **sizes, **order)
 
     def train_dataloader(self) -> Loader:

@@ -13,7 +13,7 @@ from torchrank.data.row_loading import RowLoader
 from torchrank.data.synthetic_objects import make_objects
 from torchrank.errors import DataError, TorchRankError, check_share
 from torchrank.training.curve_table import CurveTable
-from torchrank.training.parts_data import place_of
+from torchrank.training.parts_data import process_place
 
 
 class TableDataModule(pl.LightningDataModule):
@@ -115,7 +115,7 @@ class TableDataModule(pl.LightningDataModule):
         return table
 
     def _loader(self, rows: Tensor | None, *, shuffle: bool = False) -> RowLoader:
-        order: dict[str, Any] = {"shuffle": shuffle, "seed": self.seed, **place_of(self.trainer)}
+        order: dict[str, Any] = {"shuffle": shuffle, "seed": self.seed, **process_place(self.trainer)}
         return RowLoader(self.points, rows, batch_size=self.batch_size, **order)
 
     def train_dataloader(self) -> RowLoader:
