@@ -6,8 +6,8 @@ For each size a log is drawn to Parquet in pieces (a fiftieth as many users as r
 the order of time, so that the rows of a user lie far apart), prepared within ``--memory``, and trained on for one
 epoch. Every stage runs in a process of its own, whose peak resident memory and processor time are read when it ends
 (Linux). The second table says what one pass over the partitions takes beside training: to read the columns that
-training uses when the system has the files in memory and when it has not, to cut the blocks of the default rule, and to
-read the same blocks back from a file.
+training uses when the system has not the files in memory (seconds by the clock) and when it has, to cut the blocks of
+the default rule, and to read the same blocks back from a file (seconds of the processor).
 """
 
 import argparse
@@ -77,8 +77,11 @@ def prepare(folder, memory):
     return {**watch.read(), "partitions": prepared.num_partitions}
 
 
-def train(folder, engine):
-    """Train one epoch on a prepared log; compiled loops are warmed up on a small log before."""
+def train(folder, engine, where="memory"):
+    """Train one epoch on a prepared log, whose files the system has in memory or has to read from disk.
+
+    Compiled loops are warmed up on a small log before.
+    """
     import torch
 
     from torchrank.data import PreparedLog, make_interactions
@@ -91,6 +94,8 @@ def train(folder, engine):
     )
     prepared = PreparedLog(folder / "prepared")
     module = SAROSModule(**options)
+    for path in prepared.folder.glob("rows-*.arrow"):
+        forget(path) if where == "disk" else fetch(path)
     watch = Watch()
     fit_interactions(module, prepared, epochs=1)
     found = watch.read()
@@ -106,6 +111,13 @@ def forget(path):
     os.close(descriptor)
 
 
+def fetch(path):
+    """Have the system hold a file."""
+    with path.open("rb") as file:
+        while file.read(1 << 20):
+            pass
+
+
 def passes(folder):
     """Time passes over the partitions of a prepared log: reading, cutting blocks, and reading stored blocks."""
     from torchrank.data import PreparedLog, build_blocks
@@ -116,19 +128,19 @@ def passes(folder):
     for number in range(prepared.num_partitions):
         stored = folder / "blocks.npy"
         forget(prepared.folder / f"rows-{number:05}.arrow")
-        for name in ("read, not in memory", "read, in memory"):
+        for name, clock in (("read, not in memory", "seconds"), ("read, in memory", "processor")):
             watch = Watch()
             log = prepared.partition(number)
             int(log.items.sum()), int(log.preferred.sum())  # every page is touched
-            found[name] += watch.read()["seconds"]
+            found[name] += watch.read()[clock]
         watch = Watch()
         blocks = build_blocks(log)
-        found["cut blocks"] += watch.read()["seconds"]
+        found["cut blocks"] += watch.read()["processor"]
         names = ("preferred_start", "preferred_stop", "other_start", "other_stop")
         np.save(stored, np.stack([getattr(blocks, name) for name in names]))
         watch = Watch()
         np.load(stored, mmap_mode="r").sum(1)
-        found["read stored blocks"] += watch.read()["seconds"]
+        found["read stored blocks"] += watch.read()["processor"]
     stored.unlink()
     return found
 
@@ -145,7 +157,7 @@ def run_stage(words):
     """Be that process."""
     name, folder, *rest = words
     found = {"draw": lambda: draw_log(Path(folder) / "log.parquet", int(rest[0])) or {}}
-    found |= {"prepare": lambda: prepare(Path(folder), rest[0]), "train": lambda: train(Path(folder), rest[0])}
+    found |= {"prepare": lambda: prepare(Path(folder), rest[0]), "train": lambda: train(Path(folder), *rest)}
     found |= {"passes": lambda: passes(Path(folder))}
     watch = Watch()
     result = {**watch.read(), **found[name]()}
@@ -173,13 +185,14 @@ def main():
             print(f"drawing {size:,} rows", file=sys.stderr)
             stage(["draw", str(folder), str(size)])
             log_mib = (folder / "log.parquet").stat().st_size / 2**20
-            for words in (["prepare", args.memory], ["train", "sequential"], ["train", "batched"]):
+            stages = [["prepare", args.memory], *(["train", "sequential", where] for where in ("memory", "disk"))]
+            for words in [*stages, ["train", "batched"]]:
                 print(f"{' '.join(words)} of {size:,} rows", file=sys.stderr)
                 found = stage([words[0], str(folder), *words[1:]])
                 rows.append(
                     {
                         "rows": size,
-                        "stage": "prepare" if words[0] == "prepare" else words[1],
+                        "stage": "prepare" if words[0] == "prepare" else " from ".join(words[1:]),
                         "seconds": found["seconds"],
                         "processor": found["processor"],
                         "M rows/s": size / found["seconds"] / 1e6,
