@@ -57,8 +57,8 @@ def fit_interactions(
     :class:`~torchrank.training.InteractionDataModule` to a Lightning ``Trainer``.
 
     Args:
-        module: a :class:`~torchrank.training.SAROSModule`, ``BPRModule``, ``MFModule`` or ``GRU4RecModule``; trained
-            where it is.
+        module: a :class:`~torchrank.training.SAROSModule`, ``BPRModule``, ``MFModule``, ``SoftmaxModule`` or
+            ``GRU4RecModule``; trained where it is.
         log: what to learn from, in memory or on disk.
         epochs: passes over it.
         steps_per_epoch: steps an epoch is cut into.
