@@ -1,6 +1,7 @@
 """What a config may hold, checked where Lightning and jsonargparse do not; and errors of theirs in one line."""
 
 import inspect
+import math
 from collections.abc import Callable
 from pkgutil import resolve_name
 from types import FrameType
@@ -13,7 +14,14 @@ from lightning_fabric.utilities.exceptions import MisconfigurationException
 from torchrank.errors import TorchRankError, check_number
 
 #: the least that numbers of the trainer can be, where Lightning does not look
-_LEAST = {"accumulate_grad_batches": 1, "gradient_clip_val": 0, "min_epochs": 0, "min_steps": 0}
+_LEAST = {
+    "accumulate_grad_batches": 1,
+    "check_val_every_n_epoch": 1,
+    "gradient_clip_val": 0,
+    "log_every_n_steps": 0,
+    "min_epochs": 0,
+    "min_steps": 0,
+}
 #: packages whose errors are about what a config gave them
 _THEIRS = ("lightning_fabric", "pytorch_lightning", "torch", "torchmetrics")
 
@@ -42,7 +50,7 @@ def check_trainer(options: Any) -> None:
 
 
 def check_options(where: str, owner: Any, options: Any) -> None:
-    """Refuse a null where none can stand, and what is no function where one should, which jsonargparse lets pass.
+    """Refuse what jsonargparse lets pass: a null where none can stand, NaN, and what is no function where one should.
 
     Args:
         where: the options' place in the config.
@@ -67,6 +75,8 @@ def check_options(where: str, owner: Any, options: Any) -> None:
             kind = getattr(hints[name], "__name__", str(hints[name]))
             otherwise = "" if default is inspect.Parameter.empty else f", or leave it out for {default!r}"
             raise TorchRankError(f"{place} is null; give a {kind}{otherwise}")
+        if isinstance(value, float) and math.isnan(value) and owner is not None and is_theirs(owner.__module__):
+            raise TorchRankError(f"{place} is nan; give a number")
         if isinstance(value, int | float | list) and _is_function(hints.get(name)):
             raise TorchRankError(f"{place}={value!r}; give a class_path and its init_args")
         for each in value if isinstance(value, list) else [value]:

@@ -107,7 +107,10 @@ class TorchRankCLI(LightningCLI):
         """Refuse a checkpoint that does not load safely; there are no hyper-parameters in it to be read here."""
         checkpoint = self.config[self.command].get("ckpt_path")
         if checkpoint not in (None, "last", "best", "hpc"):
-            read_checkpoint(checkpoint)
+            try:
+                read_checkpoint(checkpoint)
+            except DataError as error:
+                raise DataError(f"ckpt_path: {error}") from error
 
     def add_core_arguments_to_parser(self, parser: LightningArgumentParser) -> None:
         """Add trainer, model and data; only ``fit`` cannot do without a model."""

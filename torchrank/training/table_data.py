@@ -164,7 +164,9 @@ def synthetic_objects(
         >>> synthetic_objects(100).points.shape
         torch.Size([100, 3])
     """
-    made = make_objects(num_objects, directions=directions or [1, 1, -1], noise=noise, seed=seed)
+    made = make_objects(
+        num_objects, directions=[1, 1, -1] if directions is None else directions, noise=noise, seed=seed
+    )
     return TableDataModule(made.points, validation=validation, batch_size=batch_size, seed=seed)
 
 
