@@ -266,12 +266,14 @@ def test_a_run_goes_on_where_another_stood(step, tmp_path, monkeypatch):
     names = {path.name for path in (tmp_path / "p").iterdir()}
     files = {f"{kind}-{n:05}.arrow" for kind in ("rows", "users") for n in range(4)}
     assert names == {"manifest.json", "items.arrow", *files}
+    (tmp_path / "p" / ".unfinished").mkdir()  # a run was killed when all but this was done
     again = []
     assert (
         len(prepare_log(tmp_path / "log.parquet", tmp_path / "p", progress=lambda *t: again.append(t), **options))
         == 3000
     )
     assert again == []
+    assert {path.name for path in (tmp_path / "p").iterdir()} == names
 
 
 def test_another_plan_begins_anew(tmp_path):

@@ -17,6 +17,7 @@ from torchrank.data.log_sources import Source, open_sources
 from torchrank.data.parallel import run_here, run_on_ray
 from torchrank.data.prepare_steps import (
     ITEMS,
+    UNFINISHED,
     Plan,
     deal_piece,
     entry,
@@ -139,6 +140,7 @@ def _finished(folder: Path, made_from: dict[str, Any], partitions: int | None) -
     manifest = json.loads((folder / MANIFEST).read_text())
     if manifest["made_from"] != made_from or partitions not in (None, manifest["dealt_to"]):
         raise DataError(f"{folder} holds a log prepared from other files or with other options; remove it first")
+    shutil.rmtree(folder / UNFINISHED, ignore_errors=True)  # of a run that was killed when all but this was done
     return done
 
 
