@@ -1,5 +1,7 @@
 """``torchrank recommend`` from a checkpoint alone."""
 
+import os
+
 import polars as pl
 import pytest
 import torch
@@ -129,3 +131,16 @@ def test_nobody_asked_gets_an_empty_file(trained, tmp_path):
     (tmp_path / "users.txt").write_text("\n")
     run(ckpt, tmp_path / "recs.parquet", "--users", str(tmp_path / "users.txt"))
     assert pl.read_parquet(tmp_path / "recs.parquet").shape == (0, 5)
+
+
+@pytest.mark.usefixtures("trained")
+@pytest.mark.parametrize(
+    "words",
+    [("recommend", "--ckpt", "model.ckpt"), ("rank", "--example", "countries"), ("export", "--ckpt", "model.ckpt")],
+)
+def test_what_is_no_file_is_not_replaced(words, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    os.mkfifo("pipe.onnx")
+    with pytest.raises(SystemExit, match=r"pipe\.onnx is no file that could be written anew"):
+        cli.main([*words, "--out", "pipe.onnx"])
+    assert (tmp_path / "pipe.onnx").is_fifo()

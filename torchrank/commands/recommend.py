@@ -13,6 +13,7 @@ from rich.progress import Progress
 
 from torchrank.data.attributes import parquet_series
 from torchrank.data.catalogue import Catalogue
+from torchrank.data.files import check_replaceable
 from torchrank.data.tables import parquet_table
 from torchrank.errors import DataError
 from torchrank.training.checkpoint import load
@@ -42,6 +43,8 @@ def recommend(
         keep_seen: recommend items the user has seen too.
         trust: further packages whose scorers the checkpoint may name; may be repeated.
     """
+    path = Path(out)
+    check_replaceable(path)
     module = load(ckpt, trust=trust)
     catalogue = read_catalogue(ckpt)
     scorer = getattr(module, "scorer", None)
@@ -50,7 +53,6 @@ def recommend(
     wanted = None if users is None else read_users(users, like=catalogue.user_ids)
     total = int((np.diff(catalogue.offsets) > 0).sum()) if wanted is None else len(wanted)
     parts = recommend_batches(scorer, catalogue, wanted, k=k, unknown=unknown, exclude_seen=not keep_seen)
-    path = Path(out)
     part = path.with_name(path.name + ".part")  # one a killed run left is written over
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

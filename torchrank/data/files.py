@@ -53,6 +53,24 @@ def log_format(path: Path) -> str:
     raise DataError(f"the name of {path} tells no format; give .parquet, .csv, .tsv, or a folder of Parquet files")
 
 
+def check_replaceable(path: Path) -> None:
+    """Refuse to write in place of what is no file: a folder, a device, a pipe.
+
+    Args:
+        path: the file to write.
+
+    Raises:
+        DataError: something else stands there.
+
+    Example:
+        >>> check_replaceable(Path("/dev/null"))
+        Traceback (most recent call last):
+        torchrank.errors.DataError: /dev/null is no file that could be written anew; give another name
+    """
+    if path.exists() and not path.is_file():
+        raise DataError(f"{path} is no file that could be written anew; give another name")
+
+
 @contextmanager
 def whole_file(path: str | Path) -> Iterator[Path]:
     """Give a place to write to; what is there in the end takes the path's place, and nothing does after an error.
@@ -63,6 +81,9 @@ def whole_file(path: str | Path) -> Iterator[Path]:
     Yields:
         a path with the same ending in a folder of its own beside it.
 
+    Raises:
+        DataError: a folder, a device or a pipe stands there.
+
     Example:
         >>> import tempfile
         >>> folder = Path(tempfile.mkdtemp()) / "new"
@@ -72,6 +93,7 @@ def whole_file(path: str | Path) -> Iterator[Path]:
         [('a.txt', 'whole')]
     """
     path = Path(path)
+    check_replaceable(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(dir=path.parent, prefix=".unfinished-") as folder:
         place = Path(folder) / path.name
