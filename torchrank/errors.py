@@ -112,7 +112,7 @@ def check_number(name: str, value: float, *, least: float | None = None, above: 
         torchrank.errors.TorchRankError: margin=-1 must be a finite number of at least 0
     """
     given: Any = value
-    number = not isinstance(given, bool) and isinstance(given, Real) and abs(given) < math.inf
+    number = not isinstance(given, bool) and isinstance(given, Real) and -math.inf < value < math.inf
     if number and (least is None or value >= least) and (above is None or value > above):
         return
     bound = "" if least is None else f" of at least {least:g}"
