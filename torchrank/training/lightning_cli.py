@@ -196,6 +196,11 @@ class TorchRankCLI(LightningCLI):
         try:
             super()._run_subcommand(subcommand)
         except Exception as error:
+            if str(error).startswith("Error(s) in loading state_dict"):
+                raise DataError(
+                    f"ckpt_path: {self._get(self.config, 'ckpt_path')} holds the weights of another model than the"
+                    " config's; give the config that a run leaves beside its checkpoints, or none to test or predict"
+                ) from error
             told = self._blame(error, running=True)
             if told is None:
                 raise
