@@ -103,6 +103,17 @@ def test_fit_then_test_validate_and_predict(folder, capsys):
     assert written(folder) == ["ckpt"]
 
 
+def test_a_checkpoint_of_another_model(folder, capsys):
+    run("fit", config())
+    other = config()
+    other["model"]["init_args"]["scorer"] = {
+        "class_path": "torchrank.models.MLPScorer",
+        "init_args": {"num_features": 4},
+    }
+    said = refused(capsys, "test", other, "--ckpt_path", "ckpt/last.ckpt", code=1)
+    assert "ckpt/last.ckpt holds the weights of another model than the config's" in said
+
+
 @pytest.mark.parametrize("labelled", [True, False])
 def test_predict_writes_a_run_and_parquet_with_the_files_document_ids(folder, labelled):
     run("fit", config())
