@@ -133,11 +133,10 @@ def batched_calls(log, dim, lanes):
 
 def threaded_rows(name, train, test, counts, repeats):
     """Pairs a second and quality after twelve epochs, of one thread and of several, with vectors and feedback."""
-    rows = []
+    rows, pairs = [], laid_out(train, "positive")[-1]
     for dim, feedback in ((16, None), (64, None), (64, "all")):
         options = {"dim": dim, "init": "normal", "item_bias": True, "rule": "positive", "mu": MU, "feedback": feedback}
         make = partial(SAROSModule, **options)
-        pairs = laid_out(train, "positive")[-1]
         fit_interactions(make(threads=max(counts)), train, epochs=1)  # compiles
         for threads in counts:
             measured = [
